@@ -1,0 +1,46 @@
+# make        set up .venv and run the main job
+# make test   set up what the tests need and run them
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+OUT    ?= out
+
+.PHONY: all test slow lint format bench clean
+all: $(VENV)/.runtime
+	$(BIN)/reluflow reproduce BF24 F2 -o $(OUT)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.torch
+	$(BIN)/reluflow bench
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	touch $@ $(VENV)/.runtime
+
+$(VENV)/.torch: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e ".[torch]"
+	touch $@ $(VENV)/.runtime
+
+clean:
+	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,156 @@
+"""The weights of a two-layer network, with a log-scale per neuron for sizes beyond floats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.errors import ReluflowError
+from reluflow.problem.problem import frozen_array
+
+Array = NDArray[np.float64]
+
+_BLOCK = 1 << 22  # products <w_j, x> held at once by evaluate
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    r"""Two-layer network :math:`f(x) = \sum_j e^{2 s_j} a_j \phi(\langle w_j, x\rangle)`.
+
+    Neuron j is ``exp(log_scale[j]) * (W[j], a[j])``: with ``log_scale = -1000`` weights of size
+    e^-1000 are ordinary numbers.
+
+    Parameters
+    ----------
+    W : array, shape (m, d)
+        Inner weights, one neuron a row.
+    a : array, shape (m,)
+        Outer weights.
+    log_scale : array, shape (m,), or float, optional
+        Natural logarithm of a factor common to ``W[j]`` and ``a[j]``; None means 0 for all.
+    leak : float
+        Activation slope on negative inputs, used when the network is called.
+    bias : float, optional
+        Value of the constant feature that calls append to inputs of d - 1 features.
+    """
+
+    W: Array
+    a: Array
+    log_scale: Array | None = None
+    leak: float = 0.0
+    bias: float | None = None
+
+    def __post_init__(self) -> None:
+        W, a = frozen_array(self.W, "W", 2), frozen_array(self.a, "a", 1)
+        if W.shape[0] != a.shape[0]:
+            raise ReluflowError(
+                f"W has {W.shape[0]} rows but a has {a.shape[0]} entries: "
+                "expected one row of W and one entry of a per neuron"
+            )
+        if W.shape[0] == 0:
+            raise ReluflowError("the network has no neuron: expected m >= 1 rows in W")
+        object.__setattr__(self, "W", W)
+        object.__setattr__(self, "a", a)
+        if self.log_scale is not None:
+            spread = np.broadcast_to(np.asarray(self.log_scale, dtype=float), a.shape)
+            object.__setattr__(self, "log_scale", frozen_array(spread, "log_scale", 1))
+
+    @property
+    def m(self) -> int:
+        """Number of neurons."""
+        return self.W.shape[0]
+
+    @property
+    def d(self) -> int:
+        """Number of features of ``W``, the bias feature included."""
+        return self.W.shape[1]
+
+    @property
+    def log_factors(self) -> Array:
+        """log_scale as an array, zeros when there is none."""
+        return np.zeros(self.m) if self.log_scale is None else self.log_scale
+
+    @property
+    def log_norms(self) -> Array:
+        """log of the norm of each true inner weight; -inf for a zero neuron."""
+        return self.log_factors + _log(_row_norms(self.W))
+
+    @property
+    def log_outer(self) -> Array:
+        """log of the size of each true outer weight; -inf for zero."""
+        return self.log_factors + _log(np.abs(self.a))
+
+    @property
+    def directions(self) -> Array:
+        """Unit inner weights; a zero neuron has a zero row."""
+        norms = _row_norms(self.W)[:, None]
+        return np.divide(self.W, norms, out=np.zeros_like(self.W), where=norms > 0)
+
+    def weights(self) -> tuple[Array, Array]:
+        """True (W, a) as plain floats; they underflow to 0 where floats cannot hold them."""
+        if self.log_scale is None:
+            return self.W, self.a
+        factor = np.exp(self.log_scale)
+        return factor[:, None] * self.W, factor * self.a
+
+    def evaluate(self, X: Array, leak: float) -> Array:
+        """f at the rows of ``X`` (k, d) with a given leak, in blocks of bounded memory."""
+        X = np.asarray(X, dtype=float)
+        outer = self.a if self.log_scale is None else self.a * np.exp(2.0 * self.log_scale)
+        out = np.zeros(X.shape[0])
+        block = max(1, _BLOCK // max(1, X.shape[0]))
+        for start in range(0, self.m, block):
+            part = slice(start, start + block)
+            S = X @ self.W[part].T
+            np.maximum(S, leak * S, out=S)
+            out += S @ outer[part]
+        return out
+
+    def __call__(self, X: Array) -> Array:
+        """f at the rows of ``X``; appends the bias feature when the network has one."""
+        X = np.asarray(X, dtype=float)
+        single = X.ndim == 1
+        X = np.atleast_2d(X)
+        if self.bias is not None and X.shape[1] == self.d - 1:
+            X = np.hstack([X, np.full((X.shape[0], 1), self.bias)])
+        if X.shape[1] != self.d:
+            raise ReluflowError(
+                f"X has {X.shape[1]} columns but W has {self.d}: expected X of shape (k, {self.d})"
+                + ("" if self.bias is None else f" or (k, {self.d - 1}) without the bias feature")
+            )
+        out = self.evaluate(X, self.leak)
+        return out[0] if single else out
+
+    def subset(self, index: NDArray) -> Network:
+        """The network of the chosen neurons (indices or a mask)."""
+        scale = None if self.log_scale is None else self.log_scale[index]
+        return replace(self, W=self.W[index], a=self.a[index], log_scale=scale)
+
+    def scaled(self, log_factor: float) -> Network:
+        """All weights multiplied by exp(log_factor), kept in ``log_scale``."""
+        return replace(self, log_scale=self.log_factors + log_factor)
+
+    def check_fits(self, d: int) -> None:
+        """Raise unless the network takes inputs of ``d`` features."""
+        if self.d != d:
+            raise ReluflowError(
+                f"W has {self.d} columns but X has {d} features: expected W of shape (m, {d}). "
+                "Drop the bias column or give the problem bias=1.0"
+            )
+
+    def __repr__(self) -> str:
+        return f"Network(m={self.m}, d={self.d}, leak={self.leak:g})"
+
+
+def _row_norms(W: Array) -> Array:
+    """Norms of rows, safe for entries as small as the smallest float."""
+    top = np.max(np.abs(W), axis=1)
+    safe = np.where(top > 0, top, 1.0)
+    return top * np.linalg.norm(W / safe[:, None], axis=1)
+
+
+def _log(x: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.log(x)

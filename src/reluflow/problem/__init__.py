@@ -1,0 +1,5 @@
+"""Problems: data, losses, datasets."""
+
+from reluflow.problem.problem import Problem
+
+__all__ = ["Problem"]

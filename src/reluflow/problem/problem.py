@@ -1,0 +1,182 @@
+"""A learning problem: samples, labels, loss and activation, validated once and frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from reluflow.errors import ReluflowError
+from reluflow.problem.losses import Loss, as_loss
+
+if TYPE_CHECKING:
+    from reluflow.network import Network
+
+Array = NDArray[np.float64]
+
+
+def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
+    """A read-only float64 copy of ``value``, or a sentence saying why not."""
+    try:
+        array = np.array(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ReluflowError(
+            f"{name} holds entries that are not numbers: expected a numeric array, "
+            "convert or drop the other columns"
+        ) from None
+    if array.ndim != ndim:
+        raise ReluflowError(
+            f"{name} has {array.ndim} dimension(s), expected {ndim}: got shape {array.shape}"
+            + (", use X.reshape(-1, 1) for one feature" if ndim == 2 and array.ndim == 1 else "")
+        )
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        place = ", ".join(str(i) for i in bad[0])
+        raise ReluflowError(
+            f"{name}[{place}] is {array[tuple(bad[0])]}: expected finite numbers only, "
+            f"drop or fill the {len(bad)} offending entr{'y' if len(bad) == 1 else 'ies'}"
+        )
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    r"""Data and loss of a two-layer network :math:`f(x) = \sum_j a_j \phi(\langle w_j, x\rangle)`.
+
+    .. math:: L = \frac1n \sum_k \ell(f(x_k), y_k), \qquad \phi(z) = \max(z, \mathrm{leak}\, z)
+
+    Parameters
+    ----------
+    X : array, shape (n, d)
+        Samples as rows.
+    y : array, shape (n,)
+        Labels; -1 or +1 for the margin losses (logistic, exponential).
+    loss : str or Loss
+        "half_square", "square", "logistic", "exponential", or an object of
+        :mod:`reluflow.losses` (``losses.Logistic(factor=2)``).
+    leak : float
+        Slope of the activation on negative inputs, 0 <= leak < 1; also phi'(0).
+    reduction : {"mean", "sum"}
+        Whether L averages or adds the losses of the samples; "sum" runs n times faster in time.
+    bias : float, optional
+        Appends a constant feature of this value, so that ``d`` grows by one.
+    name : str, optional
+        What to call it in reports.
+    known : mapping, optional
+        Known answers (closed forms) that travel with a built-in dataset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = Problem(X=np.eye(2), y=np.array([1.0, -1.0]))
+    >>> problem.pull
+    array([ 0.5, -0.5])
+    """
+
+    X: Array
+    y: Array
+    loss: Loss = "half_square"  # type: ignore[assignment]
+    leak: float = 0.0
+    reduction: str = "mean"
+    bias: float | None = None
+    name: str = field(default="data", kw_only=True)
+    known: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        X = frozen_array(self.X, "X", 2)
+        y = frozen_array(self.y, "y", 1)
+        if X.shape[0] == 0 or X.shape[1] == 0:
+            raise ReluflowError(
+                f"X is empty: expected at least one sample and one feature, got shape {X.shape}"
+            )
+        if y.shape[0] != X.shape[0]:
+            raise ReluflowError(
+                f"y has {y.shape[0]} labels but X has {X.shape[0]} samples: "
+                f"expected y of shape ({X.shape[0]},)"
+            )
+        loss = as_loss(self.loss)
+        if loss.margin and not np.isin(y, (-1.0, 1.0)).all():
+            wrong = float(y[~np.isin(y, (-1.0, 1.0))][0])
+            raise ReluflowError(
+                f"the {loss.name} loss needs labels -1 and +1, got {wrong:g}: "
+                "relabel the classes or use loss='half_square'"
+            )
+        leak = float(self.leak)
+        if not 0.0 <= leak < 1.0:
+            raise ReluflowError(
+                f"leak must satisfy 0 <= leak < 1, got {leak:g}: 0 is ReLU, 0.01 a common leak"
+            )
+        if self.reduction not in ("mean", "sum"):
+            raise ReluflowError(f"reduction must be 'mean' or 'sum', got {self.reduction!r}")
+        if self.bias is not None:
+            bias = float(self.bias)
+            if not np.isfinite(bias) or bias == 0.0:
+                raise ReluflowError(
+                    f"bias must be a finite non-zero number, got {bias:g}: "
+                    "use bias=1.0, or None for no bias"
+                )
+            X = np.hstack([X, np.full((X.shape[0], 1), bias)])
+            X.setflags(write=False)
+            object.__setattr__(self, "bias", bias)
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", y)
+        object.__setattr__(self, "loss", loss)
+        object.__setattr__(self, "leak", leak)
+        object.__setattr__(self, "known", MappingProxyType(dict(self.known)))
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return self.X.shape[0]
+
+    @property
+    def d(self) -> int:
+        """Number of features, the bias feature included."""
+        return self.X.shape[1]
+
+    @property
+    def weight(self) -> float:
+        """Weight of one sample in the loss: 1/n for the mean, 1 for the sum."""
+        return 1.0 / self.n if self.reduction == "mean" else 1.0
+
+    @property
+    def pull(self) -> Array:
+        """c_k = -dl/df(0, y_k) * weight: how hard sample k pulls on a silent network."""
+        return self.pull_at(np.zeros(self.n))
+
+    def pull_at(self, f: Array) -> Array:
+        """c_k = -dl/df(f_k, y_k) * weight for outputs ``f`` of shape (..., n)."""
+        return -self.weight * self.loss.slope(f, self.y)
+
+    def value(self, f: Array) -> Array:
+        """The loss L for outputs ``f`` of shape (..., n)."""
+        return self.weight * np.sum(self.loss.value(f, self.y), axis=-1)
+
+    def log_value(self, f: Array) -> Array:
+        """log L for outputs ``f`` of shape (..., n), without underflow."""
+        with np.errstate(divide="ignore"):
+            total = logsumexp(self.loss.log_value(f, self.y), axis=-1)
+        return np.asarray(total + np.log(self.weight))
+
+    def outputs(self, net: Network) -> Array:
+        """f(x_k) of a network with this problem's activation."""
+        return net.evaluate(self.X, leak=self.leak)
+
+    def replace(self, **changes: Any) -> Problem:
+        """A copy with some fields changed; the bias feature already in X is not added twice."""
+        if self.bias is not None and "X" not in changes:
+            changes["X"] = self.X[:, :-1]
+        return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        bias = "" if self.bias is None else f", bias={self.bias:g}"
+        return (
+            f"Problem({self.name}: n={self.n}, d={self.d}, {self.loss.name} "
+            f"({self.reduction}), leak={self.leak:g}{bias})"
+        )
