@@ -1,0 +1,7 @@
+"""Long work: progress on a terminal, Ctrl-C that returns what there is, checkpoints."""
+
+from reluflow.runtime.checkpoint import Checkpoint
+from reluflow.runtime.interrupt import Interrupt
+from reluflow.runtime.progress import Progress
+
+__all__ = ["Checkpoint", "Interrupt", "Progress"]

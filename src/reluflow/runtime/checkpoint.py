@@ -1,0 +1,89 @@
+"""Checkpoints: the whole state of a run in one file, written beside and renamed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.errors import ReluflowError
+
+
+def fingerprint(arrays: Mapping[str, NDArray], settings: Mapping[str, Any]) -> str:
+    """Hash of everything that determines a run; a checkpoint is resumed only if it agrees."""
+    digest = hashlib.sha256(json.dumps(dict(settings), sort_keys=True, default=str).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}{array.shape}{array.dtype}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+class Checkpoint:
+    """State of a run, saved every ``seconds`` and removed when the run ends.
+
+    Parameters
+    ----------
+    path : path or None
+        File to use; None makes every call do nothing.
+    key : str
+        :func:`fingerprint` of the run.
+    seconds : float
+        Least time between two writes.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, key: str, seconds: float) -> None:
+        self.path = None if path is None else Path(path)
+        self.key, self.seconds = key, seconds
+        self._last = time.monotonic()
+        if self.path is not None and not self.path.parent.is_dir():
+            raise ReluflowError(
+                f"checkpoint folder {self.path.parent} does not exist: create it first"
+            )
+
+    def due(self) -> bool:
+        """Whether it is time to write."""
+        return self.path is not None and time.monotonic() - self._last >= self.seconds
+
+    def write(self, state: Mapping[str, NDArray]) -> None:
+        """Write the state atomically: a kill leaves the old file or the new one."""
+        if self.path is None:
+            return
+        beside = self.path.with_name(self.path.name + ".part")
+        with open(beside, "wb") as file:
+            np.savez(file, allow_pickle=False, **{"key": np.array(self.key), **state})
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, self.path)
+        self._last = time.monotonic()
+
+    def read(self) -> dict[str, NDArray] | None:
+        """The saved state, or None when there is no file."""
+        if self.path is None or not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                state = {name: stored[name] for name in stored.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+            raise ReluflowError(
+                f"{self.path} is not a checkpoint this version can read: delete it to start anew"
+            ) from None
+        if str(state.pop("key", "")) != self.key:
+            raise ReluflowError(
+                f"checkpoint {self.path} belongs to a run with other data, weights or settings: "
+                "delete it or give another path"
+            )
+        return state
+
+    def remove(self) -> None:
+        """Delete the file: the run has ended."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)

@@ -1,0 +1,66 @@
+"""A progress bar on a terminal, silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+_PATIENCE = 1.0  # seconds of work before a bar appears
+
+
+class Progress:
+    """Bar of ``total`` units of work; appears only on a terminal and only for long work.
+
+    Parameters
+    ----------
+    total : float
+        Amount of work.
+    label : str
+        What is being done.
+    show : bool or "auto"
+        "auto" shows the bar when standard error is a terminal.
+    """
+
+    def __init__(self, total: float, label: str, show: bool | str = "auto") -> None:
+        self.total, self.label = total, label
+        self._wanted = sys.stderr.isatty() if show == "auto" else bool(show)
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def update(self, done: float, elapsed: float, note: str = "") -> None:
+        """Report ``done`` units after ``elapsed`` seconds, with a short note such as the loss."""
+        if not self._wanted or (self._bar is None and elapsed < _PATIENCE):
+            return
+        if self._bar is None:
+            self._open()
+        self._bar.update(self._task, completed=done, note=note)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._bar.start()
+        self._task = self._bar.add_task(self.label, total=self.total, note="")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,172 @@
+"""Collects records while a run goes on, and can be put into a checkpoint and taken out."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow._version import __version__
+from reluflow.errors import ReluflowError
+from reluflow.network import Network
+from reluflow.problem import Problem
+from reluflow.trajectory.observables import Observable
+from reluflow.trajectory.save import Save
+from reluflow.trajectory.status import Status
+from reluflow.trajectory.trajectory import States, Trajectory
+
+
+def provenance() -> dict[str, str]:
+    """Versions a stored run carries."""
+    import numba
+    import scipy
+
+    return {
+        "reluflow": __version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+    }
+
+
+class Recorder:
+    """Records of one run.
+
+    Parameters
+    ----------
+    problem : Problem
+    policy : Save
+        When to record.
+    observables : tuple of Observable
+    states : bool
+        Whether whole networks are kept.
+    end : float
+        Last position; ``whole`` says whether positions are steps.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Save,
+        observables: tuple[Observable, ...],
+        states: bool,
+        end: float,
+        whole: bool,
+    ) -> None:
+        self.problem, self.policy, self.observables = problem, policy, observables
+        self.states, self.end, self.whole = states, end, whole
+        self._columns: dict[str, list[Any]] = {
+            name: [] for name in ("steps", "times", "loss", "log_loss", "W", "a", "log_scale")
+        }
+        self._columns.update({o.name: [] for o in observables})
+        self._position = -1.0
+
+    def next(self) -> float:
+        """Next position to record (at most ``end``); inf when nothing is left."""
+        if self._position < 0:
+            return self.policy.first()
+        following = self.policy.after(self._position, self.whole)
+        if following > self.end:
+            following = self.end if self.policy.ends and self._position < self.end else math.inf
+        return following
+
+    def record(self, position: float, step: int, time: float, net: Network) -> None:
+        """Keep the state at ``position`` if the policy wants it."""
+        self._position = position
+        if not self.policy.wants(self.problem, net, position):
+            return
+        self.keep(step, time, net)
+
+    def keep(self, step: int, time: float, net: Network) -> None:
+        """Append one record."""
+        f = self.problem.outputs(net)
+        columns = self._columns
+        columns["steps"].append(step)
+        columns["times"].append(time)
+        columns["loss"].append(float(self.problem.value(f)))
+        columns["log_loss"].append(float(self.problem.log_value(f)))
+        if self.states:
+            columns["W"].append(net.W)
+            columns["a"].append(net.a)
+            columns["log_scale"].append(net.log_scale)
+        for observable in self.observables:
+            columns[observable.name].append(observable(self.problem, net))
+
+    @property
+    def last_loss(self) -> float:
+        """Loss of the newest record, nan before the first."""
+        return self._columns["loss"][-1] if self._columns["loss"] else math.nan
+
+    def pack(self) -> dict[str, NDArray]:
+        """Records as arrays for a checkpoint."""
+        packed = {"record_position": np.array(self._position)}
+        for name, values in self._columns.items():
+            if values and values[0] is not None:
+                packed[f"record.{name}"] = np.array(_filled(name, values, self._columns["a"]))
+        return packed
+
+    def unpack(self, packed: Mapping[str, NDArray]) -> None:
+        """Restore what :meth:`pack` gave."""
+        self._position = float(packed["record_position"])
+        for name in self._columns:
+            key = f"record.{name}"
+            self._columns[name] = list(packed[key]) if key in packed else []
+        if self.states and not self._columns["log_scale"]:
+            self._columns["log_scale"] = [None] * len(self._columns["a"])
+
+    def trajectory(
+        self,
+        final: Network,
+        status: Status,
+        cost: Mapping[str, Any],
+        settings: Mapping[str, Any],
+    ) -> Trajectory:
+        """The finished record."""
+        columns, problem = self._columns, self.problem
+        states = None
+        if self.states:
+            shape = (len(columns["a"]), final.m)
+            scales = columns["log_scale"]
+            some = any(s is not None for s in scales)
+            states = States(
+                W=np.array(columns["W"]).reshape(*shape, final.d),
+                a=np.array(columns["a"]).reshape(shape),
+                log_scale=np.array(_filled("log_scale", scales, columns["a"])) if some else None,
+                leak=problem.leak,
+                bias=problem.bias,
+            )
+        for o in self.observables:
+            shapes = {np.shape(v) for v in columns[o.name]}
+            if len(shapes) > 1 or (shapes and o.dims and len(next(iter(shapes))) != len(o.dims)):
+                raise ReluflowError(f"observable {o.name!r} changed its shape during the run")
+        return Trajectory(
+            problem=problem,
+            steps=np.array(columns["steps"], dtype=np.int64),
+            times=np.array(columns["times"], dtype=float),
+            loss=np.array(columns["loss"], dtype=float),
+            log_loss=np.array(columns["log_loss"], dtype=float),
+            networks=states,
+            observables={o.name: np.array(columns[o.name]) for o in self.observables},
+            observable_dims={o.name: self._dims(o) for o in self.observables},
+            final=final,
+            status=status,
+            cost=dict(cost),
+            settings={**settings, "save": self.policy.describe(), "versions": provenance()},
+        )
+
+    def _dims(self, o: Observable) -> tuple[str, ...]:
+        values = self._columns[o.name]
+        rank = np.ndim(values[0]) if values else len(o.dims)
+        return o.dims if o.dims else tuple(f"{o.name}_{i}" for i in range(rank))
+
+
+def _filled(name: str, values: list[Any], outer: list[Any]) -> list[Any]:
+    """Absent log_scales among present ones are zeros."""
+    if name != "log_scale":
+        return values
+    return [np.zeros(np.shape(a)) if v is None else v for v, a in zip(values, outer, strict=True)]

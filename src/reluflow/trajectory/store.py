@@ -1,0 +1,146 @@
+"""One NetCDF file per run: read and written without pickle, sizes checked before reading."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from reluflow.errors import ReluflowError
+from reluflow.network import Network
+from reluflow.problem import Problem, losses
+from reluflow.trajectory.status import Status
+from reluflow.trajectory.trajectory import States, Trajectory
+
+FORMAT = "reluflow-run-1"
+
+
+def to_dataset(run: Trajectory) -> xr.Dataset:
+    """Records, final state and problem of a run, settings as attributes."""
+    problem, final = run.problem, run.final
+    data: dict[str, Any] = {
+        "loss": ("record", run.loss),
+        "log_loss": ("record", run.log_loss),
+        "X": (("sample", "feature"), problem.X),
+        "y": ("sample", problem.y),
+        "final_W": (("neuron", "feature"), final.W),
+        "final_a": ("neuron", final.a),
+    }
+    if final.log_scale is not None:
+        data["final_log_scale"] = ("neuron", final.log_scale)
+    if run.networks is not None:
+        data["W"] = (("record", "neuron", "feature"), run.networks.W)
+        data["a"] = (("record", "neuron"), run.networks.a)
+        if run.networks.log_scale is not None:
+            data["log_scale"] = (("record", "neuron"), run.networks.log_scale)
+    for name, values in run.observables.items():
+        data[f"observable_{name}"] = (("record", *run.observable_dims[name]), values)
+    about = {
+        "problem": {
+            "name": problem.name,
+            "loss": problem.loss.name,
+            "factor": problem.loss.factor,
+            "leak": problem.leak,
+            "reduction": problem.reduction,
+            "bias": problem.bias,
+        },
+        "status": {"code": run.status.code, "sentence": str(run.status), "ok": run.status.ok},
+        "cost": dict(run.cost),
+        "settings": dict(run.settings),
+    }
+    return xr.Dataset(
+        data,
+        coords={"step": ("record", run.steps), "time": ("record", run.times)},
+        attrs={"format": FORMAT, **{k: json.dumps(v, default=_plain) for k, v in about.items()}},
+    )
+
+
+def save(run: Trajectory, path: str | os.PathLike[str]) -> None:
+    """Write ``run`` to ``path``: beside it first, then renamed."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise ReluflowError(f"folder {target.parent} does not exist: create it first")
+    beside = target.with_name(target.name + ".part")
+    try:
+        to_dataset(run).to_netcdf(beside, engine="h5netcdf")
+        os.replace(beside, target)
+    except OSError as error:
+        raise ReluflowError(f"cannot write {target}: {error.strerror or error}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str], max_bytes: int) -> Trajectory:
+    """Read a run written by :func:`save`."""
+    source = Path(path)
+    if not source.is_file():
+        raise ReluflowError(f"{source} does not exist or is not a file: expected a stored run")
+    try:
+        with xr.open_dataset(source, engine="h5netcdf", decode_times=False) as stored:
+            if stored.attrs.get("format") != FORMAT:
+                raise ReluflowError(f"{source} is not a run of format {FORMAT}")
+            if stored.nbytes > max_bytes:
+                raise ReluflowError(
+                    f"{source} holds {stored.nbytes} bytes, more than max_bytes={max_bytes}: "
+                    "raise max_bytes if the file is trusted"
+                )
+            return _from_dataset(stored.load())
+    except ReluflowError:
+        raise
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise ReluflowError(f"{source} cannot be read as a stored run: {error}") from None
+
+
+def _from_dataset(data: xr.Dataset) -> Trajectory:
+    about = {k: json.loads(data.attrs[k]) for k in ("problem", "status", "cost", "settings")}
+    spec = about["problem"]
+    bias = spec["bias"]
+    if spec["loss"] not in losses.LOSSES:
+        raise ValueError(f"unknown loss {spec['loss']!r}")
+    X = data["X"].values
+    problem = Problem(
+        X if bias is None else X[:, :-1],
+        data["y"].values,
+        loss=losses.LOSSES[spec["loss"]](spec["factor"]),
+        leak=spec["leak"],
+        reduction=spec["reduction"],
+        bias=bias,
+        name=spec["name"],
+    )
+    look = {"leak": problem.leak, "bias": bias}
+    states = None
+    if "W" in data:
+        scale = data["log_scale"].values if "log_scale" in data else None
+        states = States(data["W"].values, data["a"].values, scale, **look)
+    final_scale = data["final_log_scale"].values if "final_log_scale" in data else None
+    observed = [str(name) for name in data.data_vars if str(name).startswith("observable_")]
+    return Trajectory(
+        problem=problem,
+        steps=data["step"].values.astype(np.int64),
+        times=data["time"].values.astype(float),
+        loss=data["loss"].values,
+        log_loss=data["log_loss"].values,
+        networks=states,
+        observables={name[11:]: data[name].values for name in observed},
+        observable_dims={name[11:]: tuple(map(str, data[name].dims[1:])) for name in observed},
+        final=Network(data["final_W"].values, data["final_a"].values, final_scale, **look),
+        status=Status(about["status"]["code"], about["status"]["sentence"], about["status"]["ok"]),
+        cost=about["cost"],
+        settings=about["settings"],
+    )
+
+
+def _plain(value: Any) -> Any:
+    """JSON form of the few NumPy types settings may hold."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return str(value)

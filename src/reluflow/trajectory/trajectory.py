@@ -1,0 +1,118 @@
+"""The record of a run: networks, losses and observables at chosen steps or times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.errors import ReluflowError
+from reluflow.network import Network
+from reluflow.problem import Problem
+from reluflow.trajectory.status import Status
+
+if TYPE_CHECKING:
+    import xarray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class States(Sequence[Network]):
+    """Recorded networks as stacked arrays; item i is the network of record i."""
+
+    W: Array  # (records, m, d)
+    a: Array  # (records, m)
+    log_scale: Array | None  # (records, m)
+    leak: float = 0.0
+    bias: float | None = None
+
+    def __len__(self) -> int:
+        return self.W.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        scale = None if self.log_scale is None else self.log_scale[index]
+        return Network(self.W[index], self.a[index], scale, leak=self.leak, bias=self.bias)
+
+    def __iter__(self) -> Iterator[Network]:
+        return (self[i] for i in range(len(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """What a run recorded, how it ended and what it cost.
+
+    Attributes
+    ----------
+    problem : Problem
+        What was trained on.
+    steps, times : arrays, shape (R,)
+        Position of each record: steps taken and flow time (the sum of step sizes for descent).
+    loss, log_loss : arrays, shape (R,)
+        L of record i; the logarithm keeps its digits where L underflows.
+    networks : sequence of R networks, or None when only observables were recorded
+        ``networks[i]`` belongs to ``steps[i]``.
+    observables : mapping
+        Name to array of shape (R, ...), dimensions in ``observable_dims``.
+    final : Network
+        State when the run ended; callable.
+    status : Status
+        A sentence; ``status.code`` for programs.
+    cost, settings : mappings
+        What the run used, and everything needed to repeat it (versions and seed included).
+    """
+
+    problem: Problem
+    steps: NDArray[np.int64]
+    times: Array
+    loss: Array
+    log_loss: Array
+    networks: States | None
+    observables: Mapping[str, Array]
+    observable_dims: Mapping[str, tuple[str, ...]]
+    final: Network
+    status: Status
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, name: str) -> Array:
+        """An observable by name, "loss" and "log_loss" included."""
+        if name in ("loss", "log_loss", "steps", "times"):
+            return getattr(self, name)
+        if name not in self.observables:
+            known = ", ".join(["loss", "log_loss", *self.observables])
+            raise ReluflowError(f"nothing called {name!r} was recorded: this run has {known}")
+        return self.observables[name]
+
+    @property
+    def dataset(self) -> xarray.Dataset:
+        """All records as an xarray dataset along dimension ``record``."""
+        from reluflow.trajectory.store import to_dataset
+
+        return to_dataset(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run to one NetCDF file; an existing file is replaced whole."""
+        from reluflow.trajectory.store import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], max_bytes: int = 8 << 30) -> Trajectory:
+        """Read a run; refuses files whose arrays would exceed ``max_bytes``."""
+        from reluflow.trajectory.store import load
+
+        return load(path, max_bytes)
+
+    def __repr__(self) -> str:
+        last = f", loss {self.loss[-1]:.6g}" if len(self) else ""
+        return f"Trajectory({len(self)} records{last}; {self.status})"
