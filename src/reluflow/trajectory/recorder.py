@@ -69,7 +69,7 @@ class Recorder:
     def next(self) -> float:
         """Next position to record (at most ``end``); inf when nothing is left."""
         if self._position < 0:
-            return self.policy.first()
+            return self.policy.start()
         following = self.policy.after(self._position, self.whole)
         if following > self.end:
             following = self.end if self.policy.ends and self._position < self.end else math.inf

@@ -24,7 +24,7 @@ class Save:
 
     ends = True  # whether the last position is recorded in any case
 
-    def first(self) -> float:
+    def start(self) -> float:
         """First wanted position."""
         return 0.0
 
@@ -48,7 +48,7 @@ class Listed(Save):
     positions: tuple[float, ...] = ()
     ends = False
 
-    def first(self) -> float:
+    def start(self) -> float:
         return self.positions[0] if self.positions else math.inf
 
     def after(self, position: float, whole: bool) -> float:
@@ -95,8 +95,8 @@ class When(Save):
     check: Save = field(default_factory=lambda: Every(1000))
     ends = False
 
-    def first(self) -> float:
-        return self.check.first()
+    def start(self) -> float:
+        return self.check.start()
 
     def after(self, position: float, whole: bool) -> float:
         return self.check.after(position, whole)
