@@ -12,8 +12,10 @@ from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
+    from reluflow.descent import descend
     from reluflow.network import Network, axis_start, initialize
     from reluflow.problem import Problem, datasets, losses
+    from reluflow.trajectory import Trajectory, cosines, every, geometric, when
 
 # name -> module that holds it (the module itself when the name is a submodule)
 _HOMES = {
@@ -23,17 +25,29 @@ _HOMES = {
     "Network": "reluflow.network",
     "initialize": "reluflow.network",
     "axis_start": "reluflow.network",
+    "descend": "reluflow.descent",
+    "Trajectory": "reluflow.trajectory",
+    "cosines": "reluflow.trajectory",
+    "every": "reluflow.trajectory",
+    "geometric": "reluflow.trajectory",
+    "when": "reluflow.trajectory",
 }
 
 __all__ = [
     "Network",
     "Problem",
     "ReluflowError",
+    "Trajectory",
     "__version__",
     "axis_start",
+    "cosines",
     "datasets",
+    "descend",
+    "every",
+    "geometric",
     "initialize",
     "losses",
+    "when",
 ]
 
 

@@ -1,0 +1,183 @@
+"""Gradient descent neuron by neuron: fused kernels for small d, matrix products for large d."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.descent.samples import Samples, join_scale, split_scale
+from reluflow.network import Network
+from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
+
+DONE, DIVERGED, GROW, UNPROFITABLE = 0, 1, 2, 3
+_SAFE_STEPS = 256  # a neuron kept in units of 2^exponent is brought back near 1 this often
+_NEAR_ONE = 64  # powers of two a neuron may drift before that
+
+
+class Stepper(Protocol):
+    """A state of the network that knows how to take gradient steps."""
+
+    def advance(self, rates: Array, batches: NDArray[np.int64]) -> tuple[int, int]:
+        """Take up to len(rates) steps: (code, steps taken)."""
+
+    def weights(self) -> tuple[Array, Array, Array | None]:
+        """Current (W, a, log_scale)."""
+
+    def pack(self) -> dict[str, NDArray]:
+        """Whole state as arrays, for a checkpoint."""
+
+    def unpack(self, packed: dict[str, NDArray]) -> None:
+        """Restore what :meth:`pack` gave."""
+
+    def cost(self) -> dict[str, Any]:
+        """What the steps cost, in numbers that mean something for this method."""
+
+
+class _Plain:
+    """Weights as plain arrays in units of 2^exponent per neuron."""
+
+    def __init__(self, net: Network, dtype: np.dtype[Any]) -> None:
+        self.exponent, mantissa = split_scale(net.log_scale, net.m)
+        self.scaled = net.log_scale is not None
+        self.W = np.ascontiguousarray(net.W * mantissa[:, None], dtype=dtype)
+        self.a = np.ascontiguousarray(net.a * mantissa, dtype=dtype)
+        self._rescale()
+
+    def _rescale(self) -> None:
+        """Bring drifting neurons back near 1 by exact powers of two."""
+        if self.scaled:
+            top = np.maximum(np.max(np.abs(self.W), axis=1), np.abs(self.a))
+            shift = np.frexp(top)[1]
+            shift[(np.abs(shift) < _NEAR_ONE) | (top == 0) | ~np.isfinite(top)] = 0
+            self.W = np.ldexp(self.W, -shift[:, None])
+            self.a = np.ldexp(self.a, -shift)
+            self.exponent = self.exponent + shift
+        self.scale2 = np.ldexp(1.0, np.clip(2 * self.exponent, -2000, 2000).astype(np.int32))
+
+    def weights(self) -> tuple[Array, Array, Array | None]:
+        W, a = self.W.astype(np.float64), self.a.astype(np.float64)
+        return join_scale(W, a, self.exponent, keep=self.scaled)
+
+    def pack(self) -> dict[str, NDArray]:
+        return {"dense.W": self.W, "dense.a": self.a, "dense.exponent": self.exponent}
+
+    def unpack(self, packed: dict[str, NDArray]) -> None:
+        self.W, self.a = packed["dense.W"], packed["dense.a"]
+        self.exponent = packed["dense.exponent"]
+        self.scale2 = np.ldexp(1.0, np.clip(2 * self.exponent, -2000, 2000).astype(np.int32))
+
+    def _pieces(self, total: int) -> list[slice]:
+        size = _SAFE_STEPS if self.scaled else total
+        return [slice(i, min(i + size, total)) for i in range(0, total, max(size, 1))]
+
+
+class Fused(_Plain):
+    """One pass over neurons per step, forward and backward fused; best for small d."""
+
+    def __init__(self, samples: Samples, net: Network, both: bool, limit: float) -> None:
+        super().__init__(net, np.dtype(np.float64))
+        self.samples, self.both, self.limit = samples, both, limit
+        self.XT = np.ascontiguousarray(samples.X.T)
+        self.f = np.empty(samples.n)
+        self.slope = np.empty((net.m, samples.n))
+        self._refresh()
+
+    def _refresh(self) -> None:
+        from reluflow.kernels.dense import add_outputs
+
+        s = np.empty(self.samples.n)
+        self.f[:] = 0.0
+        for j in range(self.a.size):
+            w, slope = self.W[j], self.slope[j]
+            add_outputs(w, self.a[j], self.scale2[j], self.XT, self.samples.leak, slope, s, self.f)
+
+    def advance(self, rates: Array, batches: NDArray[np.int64]) -> tuple[int, int]:
+        from reluflow.kernels.dense import dense_steps
+
+        q, taken = self.samples, 0
+        for piece in self._pieces(rates.size):
+            code, done = dense_steps(
+                self.W, self.a, self.scale2, self.XT, q.y, q.weight, q.kind, q.factor, q.leak,
+                self.both, rates[piece], batches[piece], q.mean_batch, self.limit,
+                self.f, self.slope,
+            )  # fmt: skip
+            taken += done
+            if code != DONE:
+                return code, taken
+            self._rescale()
+        return DONE, taken
+
+    def pack(self) -> dict[str, NDArray]:
+        return {**super().pack(), "dense.f": self.f, "dense.slope": self.slope}
+
+    def unpack(self, packed: dict[str, NDArray]) -> None:
+        super().unpack(packed)
+        self.f, self.slope = packed["dense.f"], packed["dense.slope"]
+
+    def cost(self) -> dict[str, Any]:
+        return {"backend": "dense", "kernel": "fused"}
+
+
+class Blas(_Plain):
+    """Two matrix products per step; any loss object, float64 or float32."""
+
+    def __init__(
+        self, problem: Problem, net: Network, both: bool, limit: float, dtype: np.dtype[Any]
+    ) -> None:
+        super().__init__(net, dtype)
+        self.problem, self.both, self.limit, self.dtype = problem, both, limit, dtype
+        self.X = np.ascontiguousarray(problem.X, dtype=dtype)
+        self._buffers: dict[int, tuple[NDArray, NDArray, NDArray]] = {}
+        self.D = np.empty_like(self.W)
+        self.inner = np.empty_like(self.a)
+
+    def _buffer(self, n: int) -> tuple[NDArray, NDArray, NDArray]:
+        if n not in self._buffers:
+            shape = (n, self.a.size)
+            H, f = np.empty(shape, self.dtype), np.empty(n, self.dtype)
+            self._buffers[n] = H, f, np.empty((n, self.X.shape[1]), self.dtype)
+        return self._buffers[n]
+
+    def _step(self, rate: float, batch: NDArray[np.int64]) -> bool:
+        """One step in place; False when the outputs left the range of numbers."""
+        from reluflow.kernels.blas import backward, forward
+
+        problem, leak = self.problem, self.dtype.type(self.problem.leak)
+        X, y, weight = self.X, problem.y, problem.weight
+        if batch.size:
+            batch = batch[batch >= 0]
+            y = problem.y[batch]
+            weight = 1.0 / batch.size if problem.reduction == "mean" else 1.0
+        H, f, rows = self._buffer(y.size)
+        if batch.size:
+            X = np.take(self.X, batch, axis=0, out=rows)
+        np.dot(X, self.W.T, out=H)
+        forward(H, (self.a * self.scale2).astype(self.dtype), leak, f)
+        if not np.max(np.abs(f)) <= self.limit:
+            return False
+        c = (-weight * problem.loss.slope(f.astype(np.float64), y)).astype(self.dtype)
+        backward(H, c, leak, self.inner)
+        np.dot(H.T, X, out=self.D)
+        rate = self.dtype.type(rate)
+        self.D *= (rate * self.a)[:, None]
+        self.W += self.D
+        if self.both:
+            self.a += rate * self.inner
+        return True
+
+    def advance(self, rates: Array, batches: NDArray[np.int64]) -> tuple[int, int]:
+        taken = 0
+        for piece in self._pieces(rates.size):
+            for rate, batch in zip(rates[piece], batches[piece], strict=True):
+                if not self._step(rate, batch):
+                    return DIVERGED, taken
+                taken += 1
+            self._rescale()
+        return DONE, taken
+
+    def cost(self) -> dict[str, Any]:
+        return {"backend": "dense", "kernel": f"blas {self.dtype.name}"}

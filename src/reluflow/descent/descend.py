@@ -1,0 +1,330 @@
+"""descend: full-batch or stochastic gradient descent from given weights."""
+
+from __future__ import annotations
+
+import math
+import os
+import time as clock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.descent.dense import DIVERGED, UNPROFITABLE, Blas, Fused, Stepper
+from reluflow.descent.model import blas_work, dense_work, fused_work, lumped_weights
+from reluflow.descent.samples import samples_of
+from reluflow.descent.schedules import Batches, Rate, Schedule
+from reluflow.errors import ReluflowError
+from reluflow.network import Network
+from reluflow.network.init import Rng
+from reluflow.problem import Problem
+from reluflow.runtime import Checkpoint, Interrupt, Progress
+from reluflow.runtime.checkpoint import fingerprint
+from reluflow.trajectory.observables import as_observables
+from reluflow.trajectory.recorder import Recorder
+from reluflow.trajectory.save import as_save
+from reluflow.trajectory.status import Status
+from reluflow.trajectory.trajectory import Trajectory
+
+BACKENDS = ("auto", "lumped", "dense")
+_CHUNK_SECONDS = 0.1  # aimed duration of one kernel call: how soon Ctrl-C is heard
+_CHUNK_ENTRIES = 1 << 20  # mini-batch indices held at once
+_BEYOND = 1e10  # outputs this many times larger than labels and start count as diverged
+
+
+def descend(
+    problem: Problem,
+    net: Network,
+    *,
+    lr: Rate,
+    steps: int,
+    save: Any = None,
+    observe: Any = None,
+    states: bool | None = None,
+    batch_size: int | None = None,
+    replacement: bool = False,
+    train: str = "both",
+    rng: Rng = None,
+    backend: str = "auto",
+    dtype: str = "float64",
+    progress: bool | str = "auto",
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 30.0,
+) -> Trajectory:
+    r"""Gradient descent on the loss of ``problem``, started at ``net``.
+
+    .. math:: w_j \leftarrow w_j + \eta\, a_j D_j, \quad a_j \leftarrow a_j + \eta\,
+        \langle w_j, D_j\rangle, \quad D_j = \sum_k \phi'(\langle w_j, x_k\rangle)\, c_k x_k
+
+    with the pulls :math:`c_k = -\ell'(f(x_k), y_k)/n` and phi'(0) = leak, as PyTorch has it.
+
+    Parameters
+    ----------
+    problem, net
+        What to fit and the weights to start from.
+    lr : float, array of ``steps`` values, or function of the step
+        Step size; one step of size lr is flow time lr.
+    steps : int
+        Number of steps.
+    save : list of steps, policy, or None
+        When to record: ``geometric(1.1)``, ``every(100)``, ``when(predicate)``, a list (exactly
+        those steps); None records the first and the last state.
+    observe : names, observables or functions, optional
+        What to record besides the loss: see :mod:`reluflow.trajectory.observables`.
+    states : bool, optional
+        Whether whole networks are recorded; by default only when nothing is observed.
+    batch_size, replacement, rng
+        Stochastic descent: size of a mini-batch, drawn by ``rng`` with replacement or, the
+        default, as pieces of a fresh permutation each epoch. None is full batch.
+    train : {"both", "first"}
+        Whether the outer weights are trained as well.
+    backend : {"auto", "lumped", "dense"}
+        "lumped" moves whole activation cones (exact, independent of the width), "dense" moves
+        every neuron, "auto" takes the cheaper by :mod:`reluflow.descent.model` and changes
+        from lumped to dense if the number of cones makes that cheaper (``cost["handover"]``).
+    dtype : {"float64", "float32"}
+        Precision of the dense matrix products; float32 needs ``backend="dense"``.
+    progress : bool or "auto"
+        Progress bar; "auto" shows it on a terminal.
+    checkpoint : path, optional
+        File holding the whole state every ``checkpoint_seconds``: the same call resumes from it
+        after a kill and gives bit for bit the same result. It is removed at the end.
+
+    Returns
+    -------
+    Trajectory
+        Ctrl-C and divergence end in a status sentence and keep what was recorded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = Problem(np.eye(2), np.array([1.0, 2.0]))
+    >>> net = Network(np.full((1, 2), 0.1), np.array([0.1]))
+    >>> run = descend(problem, net, lr=0.1, steps=2000)
+    >>> np.round(run.final(problem.X), 6)
+    array([1., 2.])
+    """
+    net.check_fits(problem.d)
+    _check_options(problem, steps, train, backend, dtype)
+    schedule = Schedule(lr, steps)
+    generator = np.random.default_rng(rng)
+    batches = Batches(problem.n, batch_size, replacement, generator)
+    observables = as_observables(observe)
+    keep = states if states is not None else not observables
+    recorder = Recorder(problem, as_save(save, steps, True), observables, keep, steps, True)
+    settings = {
+        "method": "descend",
+        "steps": steps,
+        "lr": schedule.name,
+        "batch_size": batch_size,
+        "replacement": replacement,
+        "train": train,
+        "backend": backend,
+        "dtype": dtype,
+        "rng": rng if isinstance(rng, int) else (None if rng is None else "generator"),
+        "m": net.m,
+    }
+    loop = _Loop(problem, net, schedule, batches, recorder, settings, backend, dtype)
+    loop.checkpoint = Checkpoint(
+        checkpoint, loop.key() if checkpoint is not None else "", checkpoint_seconds
+    )
+    return loop.run(steps, progress)
+
+
+class _Loop:
+    """One descent: the stepper, the clock and the records, chunk by chunk."""
+
+    checkpoint: Checkpoint
+
+    def __init__(
+        self,
+        problem: Problem,
+        net: Network,
+        schedule: Schedule,
+        batches: Batches,
+        recorder: Recorder,
+        settings: dict[str, Any],
+        backend: str,
+        dtype: str,
+    ) -> None:
+        self.problem, self.net, self.schedule = problem, net, schedule
+        self.batches, self.recorder, self.settings = batches, recorder, settings
+        self.both = settings["train"] == "both"
+        self.dtype = np.dtype(dtype)
+        start = problem.outputs(net)
+        self.limit = _BEYOND * (1.0 + np.max(np.abs(problem.y)) + np.max(np.abs(start)))
+        self.backend = self._choose(backend)
+        self.stepper = self._stepper(net)
+        self.step, self.time = 0, 0.0
+        self.last_good = net
+        self.cost: dict[str, Any] = {}
+
+    def key(self) -> str:
+        """Fingerprint of everything that determines the run."""
+        arrays: dict[str, NDArray] = {
+            "X": self.problem.X,
+            "y": self.problem.y,
+            "W": self.net.W,
+            "a": self.net.a,
+            "log_scale": self.net.log_factors,
+            "lr": np.array(self.schedule.key),
+        }
+        spec = [repr(self.problem.loss), self.problem.leak, self.problem.reduction]
+        draws = self.batches.pack()["batch.rng"] if self.batches.size is not None else ""
+        saved = [self.recorder.policy.describe(), [o.name for o in self.recorder.observables]]
+        extra = {"problem": spec, "draws": str(draws), "saved": saved}
+        return fingerprint(arrays, {**self.settings, "rng": None, **extra})
+
+    def _choose(self, backend: str) -> str:
+        if backend == "dense" or self.dtype != np.float64 or self.problem.loss.kernel < 0:
+            return "dense"
+        if backend == "lumped":
+            return "lumped"
+        from reluflow.descent.tree import active_patterns, distinct
+
+        n, d, m = self.problem.n, self.problem.d, self.net.m
+        work = lumped_weights(n, d)
+        if work[0] + work[1] > dense_work(n, d, m):
+            return "dense"
+        cones = len(distinct(active_patterns(self.problem.X, self.net.W))[0])
+        guess = work[0] + (work[1] + work[2]) * cones
+        return "lumped" if guess < dense_work(n, d, m) else "dense"
+
+    def _stepper(self, net: Network) -> Stepper:
+        problem, stochastic = self.problem, self.batches.size is not None
+        n, d, m = problem.n, problem.d, net.m
+        if self.backend == "lumped":
+            from reluflow.descent.lumped import Lumped
+
+            limit_work = dense_work(n, d, m) if self.settings["backend"] == "auto" else math.inf
+            samples = samples_of(problem, stochastic)
+            return Lumped(samples, net, self.both, self.limit, limit_work)
+        fused = self.dtype == np.float64 and problem.loss.kernel >= 0
+        if fused and fused_work(n, d, m) <= blas_work(n, d, m):
+            return Fused(samples_of(problem, stochastic), net, self.both, self.limit)
+        return Blas(problem, net, self.both, self.limit, self.dtype)
+
+    def network(self) -> Network:
+        """Current weights."""
+        W, a, log_scale = self.stepper.weights()
+        return Network(W, a, log_scale, leak=self.problem.leak, bias=self.problem.bias)
+
+    def run(self, steps: int, progress: bool | str) -> Trajectory:
+        """Step until the end, divergence or Ctrl-C."""
+        self._resume()
+        began, chunk = clock.monotonic(), 16
+        code = 0
+        with Interrupt() as interrupt, Progress(steps, "descend", progress) as bar:
+            while True:
+                wanted = self.recorder.next()
+                if wanted == self.step:
+                    self.last_good = self.network() if self.step else self.net
+                    self.recorder.record(self.step, self.step, self.time, self.last_good)
+                    continue
+                if self.step >= steps or code == DIVERGED or interrupt.requested:
+                    break
+                count = int(min(chunk, min(wanted, steps) - self.step))
+                started = clock.monotonic()
+                code = self._advance(count)
+                spent = clock.monotonic() - started
+                if spent < _CHUNK_SECONDS / 2 and count == chunk:
+                    chunk = min(2 * chunk, 1 << 20)
+                elif spent > 2 * _CHUNK_SECONDS:
+                    chunk = max(1, chunk // 2)
+                note = f"loss {self.recorder.last_loss:.6g}"
+                bar.update(self.step, clock.monotonic() - began, note)
+                if self.checkpoint.due():
+                    self._write()
+            if interrupt.requested and self.step < steps:
+                self._write()
+        self.cost = {**self.cost, **self.stepper.cost(), "seconds": clock.monotonic() - began}
+        return self._result(code, steps)
+
+    def _advance(self, count: int) -> int:
+        if self.batches.size is not None:
+            count = max(1, min(count, _CHUNK_ENTRIES // self.batches.size))
+        rates = self.schedule.rates(self.step, self.step + count)
+        code, taken = self.stepper.advance(rates, self.batches.take(count))
+        self.step += taken
+        self.time = self.schedule.time_after(self.time, self.step, rates[:taken])
+        if code == UNPROFITABLE:
+            self._hand_over()
+            if taken < count and self.batches.size is not None:
+                raise AssertionError("mini-batches drawn but not used")
+        return code
+
+    def _hand_over(self) -> None:
+        """From lumped to dense, because cones have become too many."""
+        self.cost = {**self.stepper.cost(), "handover": self.step}
+        net = self.network()
+        self.backend = "dense"
+        self.stepper = self._stepper(net)
+
+    def _result(self, code: int, steps: int) -> Trajectory:
+        if code == DIVERGED:
+            top = float(np.max(self.schedule.rates(max(self.step - 1, 0), self.step + 1)[:1]))
+            status = Status(
+                "diverged",
+                f"Diverged at step {self.step}: the outputs left the range of numbers. "
+                f"Use a smaller lr, it was {top:g} there.",
+                ok=False,
+            )
+            final = self.last_good
+        elif self.step < steps:
+            status = Status(
+                "interrupted",
+                f"Stopped by Ctrl-C after {self.step} of {steps} steps; the records so far are "
+                "kept, and a checkpoint, if one was asked for, lets the same call go on.",
+                ok=False,
+            )
+            final = self.network()
+        else:
+            status = Status("finished", f"All {steps} steps were taken.")
+            final = self.network() if self.step else self.net
+            self.checkpoint.remove()
+        return self.recorder.trajectory(final, status, self.cost, self.settings)
+
+    def _write(self) -> None:
+        state = {
+            **self.stepper.pack(),
+            **self.recorder.pack(),
+            **self.batches.pack(),
+            "loop.step": np.array(self.step),
+            "loop.time": np.array(self.time),
+            "loop.backend": np.array(self.backend),
+            "loop.handover": np.array(self.cost.get("handover", -1)),
+        }
+        self.checkpoint.write(state)
+
+    def _resume(self) -> None:
+        state = self.checkpoint.read()
+        if state is None:
+            return
+        if str(state["loop.backend"]) != self.backend:
+            self.backend = str(state["loop.backend"])
+            self.stepper = self._stepper(self.net)
+        self.stepper.unpack(state)
+        self.recorder.unpack(state)
+        self.batches.unpack(state)
+        self.step, self.time = int(state["loop.step"]), float(state["loop.time"])
+        if int(state["loop.handover"]) >= 0:
+            self.cost = {"handover": int(state["loop.handover"])}
+        self.last_good = self.network() if self.step else self.net
+        self.cost["resumed"] = self.step
+
+
+def _check_options(problem: Problem, steps: int, train: str, backend: str, dtype: str) -> None:
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+        raise ReluflowError(f"steps must be a whole number >= 0, got {steps!r}")
+    if train not in ("both", "first"):
+        raise ReluflowError(f"train must be 'both' or 'first', got {train!r}")
+    if backend not in BACKENDS:
+        raise ReluflowError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    if dtype not in ("float64", "float32"):
+        raise ReluflowError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
+    if dtype == "float32" and backend != "dense":
+        raise ReluflowError("float32 is for matrix products only: give backend='dense' with it")
+    if backend == "lumped" and problem.loss.kernel < 0:
+        raise ReluflowError(
+            f"the loss {problem.loss.name!r} has no compiled form: use backend='dense'"
+        )

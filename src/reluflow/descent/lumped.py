@@ -1,0 +1,164 @@
+"""Gradient descent by cones: builds and grows the state that kernels.lumped steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.descent.dense import GROW
+from reluflow.descent.model import lumped_weights
+from reluflow.descent.samples import Samples, join_scale, split_scale
+from reluflow.descent.tree import chains, cones_of, flips_of, hash_table, inverse_of, plant
+from reluflow.kernels import lumps as kernel
+from reluflow.kernels.lumped import lumped_steps
+from reluflow.kernels.wheel import NEVER, NONE, SLOTS
+from reluflow.network import Network
+
+Array = NDArray[np.float64]
+
+_PER_CONE = (
+    "count", "head", "mark", "due", "P", "S", "level", "unit", "path", "growth", "dirt",
+)  # fmt: skip
+
+
+class Lumped:
+    """Cones with their propagators and moments; see :mod:`reluflow.kernels.lumped`.
+
+    Parameters
+    ----------
+    samples : Samples
+    net : Network
+        Start.
+    both : bool
+        Whether the outer weights are trained.
+    limit : float
+        Outputs beyond it count as diverged.
+    dense_work : float
+        Cost of a dense step in the units of :mod:`reluflow.descent.model`; inf never hands over.
+    """
+
+    def __init__(
+        self, samples: Samples, net: Network, both: bool, limit: float, dense_work: float
+    ) -> None:
+        self.samples, self.both, self.limit, self.dense_work = samples, both, limit, dense_work
+        self.scaled = net.log_scale is not None
+        self.work = lumped_weights(samples.n, samples.d)
+        n, d, m = samples.n, samples.d, net.m
+        exponent, mantissa = split_scale(net.log_scale, m)
+        patterns, cone = cones_of(samples.X, net.W)
+        neurons = {
+            "Z": np.column_stack([net.W, net.a]) * mantissa[:, None],
+            "exponent": exponent,
+            "cone": cone,
+            "link": np.full(m, NONE),
+            "pending": np.zeros(m, dtype=np.int64),
+            "scratch": np.zeros(m, dtype=np.int64),
+            "X": samples.X.copy(),
+            "size": np.linalg.norm(samples.X, axis=1),
+            "code": np.random.default_rng(0).integers(0, 1 << 63, n, dtype=np.uint64),
+            "A": np.zeros((n, d)),
+            "f": np.zeros(n),
+            "c": np.zeros(n),
+            "counts": np.zeros(kernel.N_COUNTS, dtype=np.int64),
+        }
+        self._shared = tuple(neurons)
+        self.lumps, _ = self._planted(neurons, patterns)
+        L, cones = self.lumps, len(patterns)
+        L.head[:cones, NEVER], L.link[:], L.count[:cones] = chains(L.cone, cones)
+        L.growth[:cones] = np.inf  # so that the kernel sums moments and files neurons at once
+        L.counts[kernel.OCCUPIED] = np.count_nonzero(L.count)
+
+    def _planted(
+        self, neurons: dict[str, NDArray], patterns: NDArray[np.uint8]
+    ) -> tuple[kernel.Lumps, NDArray[np.int64]]:
+        """Empty cones with the given patterns (row 0 silent) and room for as many; their order."""
+        order, parents = plant(patterns)
+        cones, n, e = len(order), self.samples.n, self.samples.d + 1
+        patterns = patterns[order]
+        start, count, sample, sign = flips_of(patterns, parents)
+        neurons["cone"] = inverse_of(order)[neurons["cone"]]
+        neurons["counts"][[kernel.CONES, kernel.FLIPS]] = cones, sample.size
+        keys = np.bitwise_xor.reduce(np.where(patterns, neurons["code"], np.uint64(0)), axis=1)
+        room = 2 * cones + 64
+
+        def padded(values: NDArray, extra: int) -> NDArray:
+            return np.concatenate([values, np.zeros((extra, *values.shape[1:]), values.dtype)])
+
+        lumps = kernel.Lumps(
+            **neurons,
+            pattern=padded(patterns, room - cones),
+            key=padded(keys, room - cones),
+            count=np.zeros(room, np.int64),
+            head=np.full((room, SLOTS), NONE),
+            mark=np.full((room, SLOTS), np.inf),
+            due=np.full(room, np.inf),
+            P=np.tile(np.eye(e), (room, 1, 1)),
+            S=np.zeros((room, e, e)),
+            level=np.zeros(room, np.int64),
+            unit=np.ones(room),
+            path=np.zeros(room),
+            growth=np.ones(room),
+            dirt=np.zeros(room),
+            D=np.zeros((room, e - 1)),
+            T=np.zeros((room, e - 1)),
+            parent=padded(parents, room - cones),
+            flip_start=padded(start, room - cones),
+            flip_count=padded(count, room - cones),
+            flip_sample=padded(sample, sample.size + 4 * n),
+            flip_sign=padded(sign, sample.size + 4 * n),
+            table=hash_table(keys, 1 << int(np.ceil(np.log2(4 * room)))),
+        )
+        return lumps, order
+
+    def _grow(self) -> None:
+        """Drop empty cones, re-plant the others and make room for as many again."""
+        old = self.lumps._asdict()
+        cones = int(self.lumps.counts[kernel.CONES])
+        kept = np.flatnonzero((old["count"][:cones] > 0) | (np.arange(cones) == 0))
+        place = np.zeros(cones, dtype=np.int64)  # neurons between cones fall back on the root
+        place[kept] = np.arange(kept.size)
+        neurons = {name: old[name] for name in self._shared}
+        neurons["cone"] = place[neurons["cone"]]
+        new, order = self._planted(neurons, old["pattern"][kept])
+        for name in _PER_CONE:
+            getattr(new, name)[: kept.size] = old[name][kept[order]]
+        self.lumps = new
+
+    def advance(self, rates: Array, batches: NDArray[np.int64]) -> tuple[int, int]:
+        q, taken = self.samples, 0
+        while True:
+            code, done = lumped_steps(
+                self.lumps, q.y, q.weight, q.kind, q.factor, q.leak, self.both,
+                rates[taken:], batches[taken:], q.mean_batch, self.limit,
+                self.dense_work, self.work,
+            )  # fmt: skip
+            taken += done
+            if code != GROW:
+                return code, taken
+            self._grow()
+
+    def weights(self) -> tuple[Array, Array, Array | None]:
+        L = self.lumps
+        Z = np.empty_like(L.Z)
+        order = np.argsort(L.cone, kind="stable")
+        for members in np.split(order, np.flatnonzero(np.diff(L.cone[order])) + 1):
+            Z[members] = L.Z[members] @ L.P[L.cone[members[0]]].T
+        return join_scale(Z[:, :-1].copy(), Z[:, -1].copy(), L.exponent.copy(), keep=self.scaled)
+
+    def pack(self) -> dict[str, NDArray]:
+        return {f"lumps.{name}": value for name, value in self.lumps._asdict().items()}
+
+    def unpack(self, packed: dict[str, NDArray]) -> None:
+        self.lumps = kernel.Lumps(**{n: packed[f"lumps.{n}"] for n in kernel.Lumps._fields})
+
+    def cost(self) -> dict[str, Any]:
+        counts = self.lumps.counts
+        return {
+            "backend": "lumped",
+            "cones": int(counts[kernel.OCCUPIED]),
+            "looks": int(counts[kernel.LOOKS]),
+            "moves": int(counts[kernel.MOVES]),
+            "rebases": int(counts[kernel.REBASES]),
+        }

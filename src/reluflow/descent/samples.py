@@ -1,0 +1,81 @@
+"""What the kernels need to know of a problem, repeated samples merged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples, labels and weights as the kernels read them."""
+
+    X: Array
+    y: Array
+    weight: Array
+    kind: int
+    factor: float
+    leak: float
+    mean_batch: bool
+
+    @property
+    def n(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def d(self) -> int:
+        return self.X.shape[1]
+
+
+def samples_of(problem: Problem, stochastic: bool, merge: bool = True) -> Samples:
+    """Arrays for the kernels.
+
+    In full-batch descent equal samples with equal labels act as one of their total weight
+    (``merge``); a mini-batch weighs its own members, so there nothing is merged.
+    """
+    X, y = problem.X, problem.y
+    if stochastic:
+        weight = np.ones(problem.n)
+    else:
+        weight = np.full(problem.n, problem.weight)
+        if merge:
+            rows, first, count = np.unique(
+                np.column_stack([X, y]), axis=0, return_index=True, return_counts=True
+            )
+            if len(rows) < problem.n:
+                order = np.argsort(first)
+                X, y = X[first[order]], y[first[order]]
+                weight = problem.weight * count[order].astype(np.float64)
+    return Samples(
+        np.ascontiguousarray(X),
+        np.ascontiguousarray(y),
+        weight,
+        problem.loss.kernel,
+        problem.loss.kernel_factor,
+        problem.leak,
+        problem.reduction == "mean",
+    )
+
+
+def split_scale(log_scale: Array | None, m: int) -> tuple[NDArray[np.int64], Array]:
+    """exp(log_scale) = 2^exponent * mantissa with mantissa near 1."""
+    if log_scale is None:
+        return np.zeros(m, dtype=np.int64), np.ones(m)
+    exponent = np.rint(log_scale / np.log(2.0)).astype(np.int64)
+    return exponent, np.exp(log_scale - exponent * np.log(2.0))
+
+
+def join_scale(
+    W: Array, a: Array, exponent: NDArray[np.int64], keep: bool
+) -> tuple[Array, Array, Array | None]:
+    """(W, a, log_scale) of weights in units of 2^exponent; plain floats unless ``keep``."""
+    if not keep and np.all(exponent > -900):
+        shift = exponent.astype(np.int32)
+        return np.ldexp(W, shift[:, None]), np.ldexp(a, shift), None
+    return W, a, exponent * np.log(2.0)

@@ -1,0 +1,115 @@
+"""Step sizes and mini-batches as functions of the step number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reluflow.errors import ReluflowError
+
+Array = NDArray[np.float64]
+Rate = float | ArrayLike | Callable[[int], float]
+
+
+class Schedule:
+    """Step sizes lr(0), lr(1), ...: a number, an array of ``steps`` values, or a function."""
+
+    def __init__(self, lr: Rate, steps: int) -> None:
+        self._rate: Callable[[int], float] | None = None
+        self._values: Array | None = None
+        self.constant: float | None = None
+        if callable(lr):
+            self._rate = lr
+            sample = np.unique(np.linspace(0, max(steps - 1, 0), 1001).astype(int))
+            self.key = [float(lr(int(s))) for s in sample] if steps else []
+            self.name = getattr(lr, "__name__", "function")
+        else:
+            values = np.asarray(lr, dtype=float)
+            if values.ndim == 0:
+                self.constant = float(values)
+                _check_rates(values[None])
+                self.key, self.name = [self.constant], repr(self.constant)
+            else:
+                if values.shape != (steps,):
+                    raise ReluflowError(
+                        f"lr has shape {values.shape}: expected a number, a function of the step "
+                        f"or an array of shape ({steps},), one entry per step"
+                    )
+                _check_rates(values)
+                self._values = values
+                self.key, self.name = values.tolist(), f"array of {steps} values"
+
+    def rates(self, start: int, stop: int) -> Array:
+        """lr(start), ..., lr(stop - 1)."""
+        if self.constant is not None:
+            return np.full(stop - start, self.constant)
+        if self._values is not None:
+            return self._values[start:stop]
+        assert self._rate is not None
+        values = np.array([float(self._rate(s)) for s in range(start, stop)])
+        _check_rates(values, start)
+        return values
+
+    def time_after(self, time: float, step: int, rates: Array) -> float:
+        """Flow time once ``rates`` have been used up to ``step``; the same for any chunking."""
+        if self.constant is not None:
+            return step * self.constant
+        return float(np.add.accumulate(np.concatenate([[time], rates]))[-1])
+
+
+def _check_rates(values: Array, start: int = 0) -> None:
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if bad.size:
+        raise ReluflowError(
+            f"lr at step {start + bad[0]} is {values[bad[0]]}: expected a finite number >= 0"
+        )
+
+
+class Batches:
+    """Sample indices of each step of stochastic descent, in order, resumable.
+
+    Without replacement, each epoch is a fresh permutation cut into pieces of ``size``; the last
+    piece may be shorter and is padded with -1. ``size=None`` is full batch: no indices at all.
+    """
+
+    def __init__(
+        self, n: int, size: int | None, replacement: bool, rng: np.random.Generator
+    ) -> None:
+        if size is not None and not 1 <= size <= n:
+            raise ReluflowError(
+                f"batch_size must lie between 1 and the {n} samples, got {size}: None is full batch"
+            )
+        self.n, self.size, self.replacement, self.rng = n, size, replacement, rng
+        self._left = np.empty(0, dtype=np.int64)
+
+    def take(self, count: int) -> NDArray[np.int64]:
+        """Indices of the next ``count`` steps, shape (count, size)."""
+        if self.size is None:
+            return np.empty((count, 0), dtype=np.int64)
+        if self.replacement:
+            return self.rng.integers(self.n, size=(count, self.size))
+        out = np.full((count, self.size), -1, dtype=np.int64)
+        for row in out:
+            if self._left.size == 0:
+                self._left = self.rng.permutation(self.n)
+            piece, self._left = self._left[: self.size], self._left[self.size :]
+            row[: piece.size] = piece
+        return out
+
+    def pack(self) -> dict[str, NDArray]:
+        """State for a checkpoint."""
+        state = json.dumps(self.rng.bit_generator.state, default=_listed)
+        return {"batch.left": self._left, "batch.rng": np.array(state)}
+
+    def unpack(self, packed: dict[str, NDArray]) -> None:
+        """Restore what :meth:`pack` gave."""
+        self._left = packed["batch.left"]
+        self.rng.bit_generator.state = json.loads(str(packed["batch.rng"]))
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)

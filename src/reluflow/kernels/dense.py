@@ -1,0 +1,69 @@
+"""Gradient descent neuron by neuron, forward and backward pass fused (small d)."""
+
+import numpy as np
+from numba import njit
+
+from reluflow.kernels.pull import exploded, pulls
+
+DONE, DIVERGED = 0, 1
+
+
+@njit(cache=True)
+def add_outputs(w, a, scale2, XT, leak, slope, s, f):
+    """Add scale2 * a * phi(<w, x_k>) to f (n,), writing phi' into slope (n,)."""
+    d, n = XT.shape
+    for k in range(n):
+        s[k] = w[0] * XT[0, k]
+    for i in range(1, d):
+        for k in range(n):
+            s[k] += w[i] * XT[i, k]
+    outer = scale2 * a
+    for k in range(n):
+        slope[k] = 1.0 if s[k] > 0.0 else leak
+        f[k] += outer * slope[k] * s[k]
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def weighted_sum(g, XT, D):
+    """D_i = sum_k g_k x_ki."""
+    d, n = XT.shape
+    for i in range(d):
+        total = 0.0
+        for k in range(n):
+            total += g[k] * XT[i, k]
+        D[i] = total
+
+
+@njit(cache=True)
+def dense_steps(
+    W, a, scale2, XT, y, weight, kind, factor, leak, both, lrs, batches, mean_batch, limit, f, slope
+):
+    """Take len(lrs) steps in place; f (n,) and slope (m, n) belong to the state on entry and exit.
+
+    w_j += lr a_j D_j, a_j += lr <w_j, D_j> (if ``both``), D_j = sum_k phi'_jk c_k x_k. Returns a
+    code and the number of steps taken.
+    """
+    (d, n), m = XT.shape, a.size
+    c, g, s = np.empty(n), np.empty(n), np.empty(n)
+    D = np.empty(d)
+    for t in range(lrs.size):
+        if exploded(f, limit):
+            return DIVERGED, t
+        pulls(kind, factor, f, y, weight, batches[t], mean_batch, c)
+        lr = lrs[t]
+        for k in range(n):
+            f[k] = 0.0
+        for j in range(m):
+            for k in range(n):
+                g[k] = slope[j, k] * c[k]
+            weighted_sum(g, XT, D)
+            outer, inner = a[j], 0.0
+            for i in range(d):
+                inner += W[j, i] * D[i]
+                W[j, i] += lr * outer * D[i]
+            if both:
+                a[j] = outer + lr * inner
+            add_outputs(W[j], a[j], scale2[j], XT, leak, slope[j], s, f)
+    if exploded(f, limit):
+        return DIVERGED, lrs.size
+    return DONE, lrs.size

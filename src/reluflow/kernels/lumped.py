@@ -1,0 +1,230 @@
+r"""Exact gradient descent at the cost of the occupied cones, whatever the number of neurons.
+
+Neurons z = (w, a) of one activation cone u are all moved by the same matrix I + lr M_u,
+M_u = [[0, D_u], [D_u^T, 0]], so a cone keeps its propagator P (since its last re-basing) and the
+second moments S = sum_j z_j z_j^T, which give f. Cones hang in a tree in which a child differs
+from its parent by a few flipped samples: D_u and f are sums along the tree, so a step costs the
+flips, not cones times samples. A neuron is looked at only when its deadline passes: with
+base vector Z_j, <w_j, x_k>/|x_k| moves at most |Z_j| times the path length lr |D_u| |P[a, :]|
+added up by its cone; the slack to the nearest hyperplane buys the time until the next look.
+
+All sizes carry a power of two per neuron (``exponent``) and per cone (``level``), so scales far
+outside the range of floats are exact.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from reluflow.kernels.inner import inner
+from reluflow.kernels.lumps import (
+    CONES,
+    FLIPS,
+    LOOKS,
+    LOOKS_BEFORE,
+    MOVES,
+    MOVES_BEFORE,
+    SLOW,
+    STEPS,
+    apply_moves,
+    current,
+    leave,
+    look,
+    rebase,
+    schedule,
+    trace,
+)
+from reluflow.kernels.pull import exploded, pulls
+from reluflow.kernels.wheel import take_due
+
+DONE, DIVERGED, GROW, UNPROFITABLE = 0, 1, 2, 3
+
+GROWTH_LIMIT = 32.0  # re-base a cone before its propagator costs digits: condition <= 32^2
+DIRT_LIMIT = 2e-14  # recompute S once removals have left about this relative error
+WINDOW = 256  # steps between two looks at the work done
+PATIENCE = 8  # unprofitable windows in a row before handing over
+
+
+@inner
+def outputs(cones, count, unit, S, T, A, parent, start, flips, sample, sign, X, leak, f):
+    """f(x_k) = <x_k, leak * (all) + (1 - leak) * (cones in which k is active)>."""
+    n, d = X.shape
+    for u in range(cones):
+        size2 = unit[u] if count[u] > 0 else 0.0
+        for i in range(d):
+            T[u, i] = size2 * S[u, i, d]
+    for k in range(n):
+        for i in range(d):
+            A[k, i] = 0.0
+    for u in range(cones - 1, 0, -1):
+        for q in range(start[u], start[u] + flips[u]):
+            for i in range(d):
+                A[sample[q], i] += sign[q] * T[u, i]
+        for i in range(d):
+            T[parent[u], i] += T[u, i]
+    for k in range(n):
+        total = 0.0
+        for i in range(d):
+            total += X[k, i] * (leak * T[0, i] + (1.0 - leak) * A[k, i])
+        f[k] = total
+
+
+@inner
+def pulls_of_cones(cones, D, parent, start, flips, sample, sign, X, leak, c):
+    """D_u = sum_k phi'_{u_k} c_k x_k for every cone, down the tree."""
+    n, d = X.shape
+    for i in range(d):
+        D[0, i] = 0.0
+    if leak > 0.0:
+        for k in range(n):
+            for i in range(d):
+                D[0, i] += leak * c[k] * X[k, i]
+    for u in range(1, cones):
+        for i in range(d):
+            D[u, i] = D[parent[u], i]
+        for q in range(start[u], start[u] + flips[u]):
+            g = (1.0 - leak) * sign[q] * c[sample[q]]
+            for i in range(d):
+                D[u, i] += g * X[sample[q], i]
+
+
+@inner
+def advance(u, S, P, D, h, both, AD):
+    """S <- (I+hM) S (I+hM)^T and P <- (I+hM) P, M = [[0, D], [D^T (if both), 0]]."""
+    d = AD.size
+    s, vD, DAD = S[u, d, d], 0.0, 0.0
+    for i in range(d):
+        total = 0.0
+        for q in range(d):
+            total += S[u, i, q] * D[u, q]
+        AD[i] = total
+        vD += S[u, i, d] * D[u, i]
+        DAD += D[u, i] * total
+    for i in range(d):
+        for q in range(i + 1):
+            S[u, i, q] += h * (D[u, i] * S[u, q, d] + S[u, i, d] * D[u, q])
+            S[u, i, q] += h * h * s * D[u, i] * D[u, q]
+            S[u, q, i] = S[u, i, q]
+    for i in range(d):
+        S[u, i, d] += h * s * D[u, i]
+        if both:
+            S[u, i, d] += h * AD[i] + h * h * vD * D[u, i]
+        S[u, d, i] = S[u, i, d]
+    if both:
+        S[u, d, d] = s + 2.0 * h * vD + h * h * DAD
+    for q in range(d + 1):
+        outer, inner = P[u, d, q], 0.0
+        for i in range(d):
+            inner += D[u, i] * P[u, i, q]
+            P[u, i, q] += h * D[u, i] * outer
+        if both:
+            P[u, d, q] = outer + h * inner
+
+
+@inner
+def step_cones(cones, count, S, P, D, path, growth, due, h, both, AD):
+    """Move every occupied cone by one step; True when some cone needs attention."""
+    d = AD.size
+    attention = False
+    for u in range(cones):
+        if count[u] == 0:
+            continue
+        size2, row2 = 0.0, 0.0
+        for i in range(d):
+            size2 += D[u, i] * D[u, i]
+        if size2 == 0.0:
+            continue
+        for q in range(d + 1):
+            row2 += P[u, d, q] * P[u, d, q]
+        turn = abs(h) * math.sqrt(size2)
+        path[u] += turn * math.sqrt(row2)
+        growth[u] *= 1.0 + turn
+        advance(u, S, P, D, h, both, AD)
+        if path[u] > due[u] or growth[u] > GROWTH_LIMIT:
+            attention = True
+    return attention
+
+
+@inner
+def attend(L, z, seen):
+    """Look at the neurons whose time has come; those with new signs leave their cone."""
+    for u in range(L.counts[CONES]):
+        if L.count[u] == 0:
+            continue
+        if L.path[u] > L.due[u]:
+            total = take_due(u, L.path, L.head, L.mark, L.link, L.due, L.scratch)
+            L.counts[LOOKS] += total
+            for q in range(total):
+                j = L.scratch[q]
+                current(L, j, z)
+                slack, changed = look(L, z, L.pattern[u], seen)
+                if changed:
+                    leave(L, j, z)
+                else:
+                    schedule(L, j, u, slack)
+        if L.count[u] > 0 and (
+            L.growth[u] > GROWTH_LIMIT
+            or (L.dirt[u] > 0.0 and L.dirt[u] > (DIRT_LIMIT * trace(L.S[u])) ** 2)
+        ):
+            L.counts[LOOKS] += rebase(L, u, z, seen)
+
+
+@inner
+def pays(L, dense_work, weights):
+    """Compare the work of the window with the dense cost; False once it has lost for long."""
+    work = WINDOW * (weights[0] + weights[1] * L.counts[CONES] + weights[2] * L.counts[FLIPS])
+    work += weights[3] * (L.counts[LOOKS] - L.counts[LOOKS_BEFORE])
+    work += weights[4] * (L.counts[MOVES] - L.counts[MOVES_BEFORE])
+    L.counts[LOOKS_BEFORE], L.counts[MOVES_BEFORE] = L.counts[LOOKS], L.counts[MOVES]
+    L.counts[SLOW] = L.counts[SLOW] + 1 if work > WINDOW * dense_work else 0
+    return L.counts[SLOW] < PATIENCE
+
+
+@njit(cache=True)
+def lumped_steps(
+    L,
+    y,
+    weight,
+    kind,
+    factor,
+    leak,
+    both,
+    lrs,
+    batches,
+    mean_batch,
+    limit,
+    dense_work,
+    weights,
+):
+    """Take up to len(lrs) steps in place: (code, steps taken).
+
+    GROW asks for larger cone arrays (changes of cone stay pending), UNPROFITABLE says that the
+    dense kernel would have been cheaper for PATIENCE windows, DIVERGED that f left the numbers.
+    """
+    n, e = L.X.shape[0], L.Z.shape[1]
+    z, AD, work = np.empty(e), np.empty(e - 1), np.empty((e, e))
+    seen = np.empty(n, np.uint8)
+    counts, parent, start, flips = L.counts, L.parent, L.flip_start, L.flip_count
+    sample, sign, X, S, D, c = L.flip_sample, L.flip_sign, L.X, L.S, L.D, L.c
+    attend(L, z, seen)
+    if not apply_moves(L, z, seen, work):
+        return GROW, 0
+    for t in range(lrs.size):
+        cones = counts[CONES]
+        outputs(
+            cones, L.count, L.unit, S, L.T, L.A, parent, start, flips, sample, sign, X, leak, L.f
+        )
+        if exploded(L.f, limit):
+            return DIVERGED, t
+        pulls(kind, factor, L.f, y, weight, batches[t], mean_batch, c)
+        pulls_of_cones(cones, D, parent, start, flips, sample, sign, X, leak, c)
+        attention = step_cones(cones, L.count, S, L.P, D, L.path, L.growth, L.due, lrs[t], both, AD)
+        counts[STEPS] += 1
+        if attention:
+            attend(L, z, seen)
+            if not apply_moves(L, z, seen, work):
+                return GROW, t + 1
+        if counts[STEPS] % WINDOW == 0 and not pays(L, dense_work, weights):
+            return UNPROFITABLE, t + 1
+    return DONE, lrs.size

@@ -1,0 +1,370 @@
+"""Cones, their members and moments: the state behind kernels.lumped (see there for the idea)."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from reluflow.kernels.inner import inner
+from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take_all
+
+# entries of Lumps.counts
+(
+    CONES,  # cones in the tree, empty ones included
+    FLIPS,  # flipped samples along all edges
+    PENDING,  # neurons that left a cone and have not joined one yet
+    APPLIED,  # how many of them have
+    STEPS,
+    LOOKS,  # neurons looked at
+    MOVES,  # changes of cone
+    REBASES,
+    OCCUPIED,  # cones with neurons inside
+    SLOW,  # windows in a row in which the dense kernel would have been cheaper
+    LOOKS_BEFORE,  # LOOKS and MOVES at the start of the window
+    MOVES_BEFORE,
+) = range(12)
+N_COUNTS = 12
+
+ROUNDING = 2.3e-16
+BLOCK = 256  # neurons added up at once in the moments
+FAR = 100  # powers of two between a neuron and its cone above which the cone changes its level
+
+
+class Lumps(NamedTuple):
+    """State of a lumped run; m neurons, C cones, n samples, e = d + 1."""
+
+    Z: np.ndarray  # (m, e) base vectors
+    exponent: np.ndarray  # (m,) powers of two of the neurons: z_j = 2^exponent P Z_j
+    cone: np.ndarray  # (m,)
+    link: np.ndarray  # (m,) timer wheels
+    pending: np.ndarray  # (m,) neurons between two cones; their Z is their current vector
+    scratch: np.ndarray  # (m,)
+    pattern: np.ndarray  # (C, n) active samples
+    key: np.ndarray  # (C,) hash of the pattern
+    count: np.ndarray  # (C,) neurons inside
+    head: np.ndarray  # (C, SLOTS) timer wheel
+    mark: np.ndarray  # (C, SLOTS)
+    due: np.ndarray  # (C,) path length at which a neuron must be looked at
+    P: np.ndarray  # (C, e, e) propagator since the last re-basing
+    S: np.ndarray  # (C, e, e) sum of z z^T in units of 4^level
+    level: np.ndarray  # (C,)
+    unit: np.ndarray  # (C,) 4^level as a float, 0 or inf beyond floats
+    path: np.ndarray  # (C,)
+    growth: np.ndarray  # (C,) bound on |P|
+    dirt: np.ndarray  # (C,) variance of the rounding error left in S by removals
+    D: np.ndarray  # (C, d)
+    T: np.ndarray  # (C, d) sums of S[w, a] over subtrees
+    parent: np.ndarray  # (C,)
+    flip_start: np.ndarray  # (C,)
+    flip_count: np.ndarray  # (C,)
+    flip_sample: np.ndarray  # (F,)
+    flip_sign: np.ndarray  # (F,)
+    table: np.ndarray  # (H,) open addressing from key to cone
+    X: np.ndarray  # (n, d)
+    size: np.ndarray  # (n,) norms of the samples
+    code: np.ndarray  # (n,) random words for the hash
+    A: np.ndarray  # (n, d) sums of S[w, a] over the cones in which a sample is active
+    f: np.ndarray  # (n,)
+    c: np.ndarray  # (n,)
+    counts: np.ndarray  # (N_COUNTS,)
+
+
+@inner
+def length(z):
+    """Euclidean norm."""
+    total = 0.0
+    for i in range(z.size):
+        total += z[i] * z[i]
+    return math.sqrt(total)
+
+
+@inner
+def fill(target, value):
+    """Set every entry of a matrix; slice assignment takes seconds to compile."""
+    for i in range(target.shape[0]):
+        for q in range(target.shape[1]):
+            target[i, q] = value
+
+
+@inner
+def copy(source, target):
+    """Copy a vector."""
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@inner
+def equal(first, second):
+    """Whether two patterns agree."""
+    same = True
+    for k in range(first.size):
+        same &= first[k] == second[k]
+    return same
+
+
+@inner
+def power(exponent):
+    """2^exponent; 0 or inf beyond floats."""
+    return math.ldexp(1.0, max(min(exponent, 2000), -2000))
+
+
+@inner
+def find_cone(L, key, pattern):
+    """Cone with this pattern, or NONE."""
+    mask = L.table.size - 1
+    slot = np.int64(key & np.uint64(mask))
+    while L.table[slot] != NONE:
+        u = L.table[slot]
+        if L.key[u] == key and equal(L.pattern[u], pattern):
+            return u
+        slot = (slot + 1) & mask
+    return NONE
+
+
+@inner
+def hash_pattern(pattern, code):
+    """XOR of the words of the active samples."""
+    key = np.uint64(0)
+    for k in range(pattern.size):
+        if pattern[k]:
+            key ^= code[k]
+    return key
+
+
+@inner
+def clear_cone(L, u):
+    """Empty cone: identity propagator, zero moments."""
+    fill(L.P[u], 0.0)
+    for i in range(L.P.shape[1]):
+        L.P[u, i, i] = 1.0
+    fill(L.S[u], 0.0)
+    L.level[u] = 0
+    L.unit[u] = 1.0
+    L.path[u] = 0.0
+    L.growth[u] = 1.0
+    L.dirt[u] = 0.0
+
+
+@inner
+def add_cone(L, pattern, key, parent):
+    """New empty cone below ``parent``; room must have been checked."""
+    u = L.counts[CONES]
+    L.counts[CONES] += 1
+    copy(pattern, L.pattern[u])
+    L.key[u] = key
+    L.count[u] = 0
+    for slot in range(SLOTS):
+        L.head[u, slot] = NONE
+    L.due[u] = np.inf
+    L.parent[u] = parent
+    L.flip_start[u] = L.counts[FLIPS]
+    flips = L.counts[FLIPS]
+    for k in range(pattern.size):
+        if pattern[k] != (L.pattern[parent, k] if parent != NONE else 0):
+            L.flip_sample[flips] = k
+            L.flip_sign[flips] = 1.0 if pattern[k] else -1.0
+            flips += 1
+    L.flip_count[u] = flips - L.counts[FLIPS]
+    L.counts[FLIPS] = flips
+    clear_cone(L, u)
+    mask = L.table.size - 1
+    slot = np.int64(key & np.uint64(mask))
+    while L.table[slot] != NONE:
+        slot = (slot + 1) & mask
+    L.table[slot] = u
+    return u
+
+
+@inner
+def current(L, j, z):
+    """Write the current vector of neuron j, in units of 2^exponent, into z."""
+    P = L.P[L.cone[j]]
+    e = z.size
+    for i in range(e):
+        total = 0.0
+        for q in range(e):
+            total += P[i, q] * L.Z[j, q]
+        z[i] = total
+
+
+@inner
+def look(L, z, pattern, seen):
+    """Signs of the neuron z into seen (n,): (slack to the nearest hyperplane, changed)."""
+    n, d = L.X.shape
+    slack, changed = np.inf, False
+    for k in range(n):
+        if L.size[k] == 0.0:
+            seen[k] = 0
+            continue
+        s = 0.0
+        for i in range(d):
+            s += z[i] * L.X[k, i]
+        seen[k] = 1 if s > 0.0 else 0
+        if seen[k] != pattern[k]:
+            changed = True
+        slack = min(slack, abs(s) / L.size[k])
+    return slack, changed
+
+
+@inner
+def schedule(L, j, u, slack):
+    """File neuron j of cone u to be looked at when its slack is used up."""
+    size = length(L.Z[j])
+    allowed = slack / size if size > 0.0 else np.inf
+    file_neuron(u, j, allowed, L.path, L.head, L.mark, L.link, L.due)
+
+
+@inner
+def store_base(L, j, z):
+    """Z_j = z with its largest entry brought into [1/2, 1) by a power of two."""
+    top = 0.0
+    for i in range(z.size):
+        top = max(top, abs(z[i]))
+    if top == 0.0 or not np.isfinite(top):
+        copy(z, L.Z[j])
+        return
+    shift = math.frexp(top)[1]
+    for i in range(z.size):
+        L.Z[j, i] = math.ldexp(z[i], -shift)
+    L.exponent[j] += shift
+
+
+@inner
+def set_level(L, u, level):
+    """Unit of the moments of cone u."""
+    L.level[u] = level
+    L.unit[u] = power(2 * level)
+
+
+@inner
+def rebase(L, u, z, seen):
+    """Start cone u afresh from its members: P = I, S summed anew, all deadlines renewed."""
+    e = z.size
+    total = take_all(u, L.head, L.link, L.due, L.scratch)
+    top = np.int64(-(1 << 60))
+    for q in range(total):
+        j = L.scratch[q]
+        current(L, j, z)
+        store_base(L, j, z)
+        if length(L.Z[j]) > 0.0:
+            top = max(top, L.exponent[j])
+    clear_cone(L, u)
+    set_level(L, u, top if top > -(1 << 60) else 0)
+    part = np.empty((e, e))
+    fill(part, 0.0)
+    for q in range(total):
+        j = L.scratch[q]
+        size2 = power(2 * (L.exponent[j] - L.level[u]))
+        for i in range(e):
+            for r in range(e):
+                part[i, r] += size2 * L.Z[j, i] * L.Z[j, r]
+        if q % BLOCK == BLOCK - 1 or q == total - 1:
+            for i in range(e):
+                for r in range(e):
+                    L.S[u, i, r] += part[i, r]
+            fill(part, 0.0)
+        slack, _ = look(L, L.Z[j], L.pattern[u], seen)
+        schedule(L, j, u, slack)
+    L.counts[REBASES] += 1
+    return total
+
+
+@inner
+def solve(P, z, work):
+    """z <- P^-1 z by elimination with pivoting; work (e, e) is overwritten."""
+    e = z.size
+    for i in range(e):
+        copy(P[i], work[i])
+    for i in range(e):
+        best = i
+        for r in range(i + 1, e):
+            if abs(work[r, i]) > abs(work[best, i]):
+                best = r
+        if best != i:
+            for q in range(i, e):
+                work[i, q], work[best, q] = work[best, q], work[i, q]
+            z[i], z[best] = z[best], z[i]
+        for r in range(i + 1, e):
+            factor = work[r, i] / work[i, i]
+            if factor != 0.0:
+                for q in range(i + 1, e):
+                    work[r, q] -= factor * work[i, q]
+                z[r] -= factor * z[i]
+    for i in range(e - 1, -1, -1):
+        for q in range(i + 1, e):
+            z[i] -= work[i, q] * z[q]
+        z[i] /= work[i, i]
+
+
+@inner
+def change_moments(L, u, exponent, z, sign):
+    """S_u += sign * z z^T for a neuron of the given exponent."""
+    e = z.size
+    size2 = sign * power(2 * (exponent - L.level[u]))
+    for i in range(e):
+        for q in range(e):
+            L.S[u, i, q] += size2 * z[i] * z[q]
+
+
+@inner
+def trace(S):
+    """Sum of the diagonal."""
+    total = 0.0
+    for i in range(S.shape[0]):
+        total += S[i, i]
+    return total
+
+
+@inner
+def leave(L, j, z):
+    """Neuron j, unfiled and with current vector z, leaves its cone and is pending."""
+    u = L.cone[j]
+    before = trace(L.S[u])
+    change_moments(L, u, L.exponent[j], z, -1.0)
+    L.dirt[u] += (ROUNDING * before) ** 2
+    L.count[u] -= 1
+    if L.count[u] == 0:
+        clear_cone(L, u)
+        L.counts[OCCUPIED] -= 1
+    store_base(L, j, z)
+    L.pending[L.counts[PENDING]] = j
+    L.counts[PENDING] += 1
+
+
+@inner
+def join(L, j, u, slack, z, seen, work):
+    """Pending neuron j joins cone u."""
+    L.cone[j] = u
+    L.count[u] += 1
+    if L.count[u] == 1:
+        L.counts[OCCUPIED] += 1
+        set_level(L, u, L.exponent[j])
+    change_moments(L, u, L.exponent[j], L.Z[j], 1.0)
+    copy(L.Z[j], z)
+    solve(L.P[u], z, work)
+    copy(z, L.Z[j])
+    schedule(L, j, u, slack)
+    if L.exponent[j] - L.level[u] > FAR:
+        rebase(L, u, z, seen)
+
+
+@inner
+def apply_moves(L, z, seen, work):
+    """Let pending neurons join their new cones; False when there is no room for a new cone."""
+    n = L.X.shape[0]
+    while L.counts[APPLIED] < L.counts[PENDING]:
+        if L.counts[CONES] == L.count.size or L.counts[FLIPS] + n > L.flip_sample.size:
+            return False
+        j = L.pending[L.counts[APPLIED]]
+        u = L.cone[j]
+        slack, _ = look(L, L.Z[j], L.pattern[u], seen)
+        key = hash_pattern(seen, L.code)
+        v = find_cone(L, key, seen)
+        if v == NONE:
+            v = add_cone(L, seen, key, u)
+        join(L, j, v, slack, z, seen, work)
+        L.counts[APPLIED] += 1
+        L.counts[MOVES] += 1
+    L.counts[PENDING] = 0
+    L.counts[APPLIED] = 0
+    return True
