@@ -92,8 +92,9 @@ class Fused(_Plain):
         s = np.empty(self.samples.n)
         self.f[:] = 0.0
         for j in range(self.a.size):
-            w, slope = self.W[j], self.slope[j]
-            add_outputs(w, self.a[j], self.scale2[j], self.XT, self.samples.leak, slope, s, self.f)
+            add_outputs(
+                j, self.W, self.a, self.scale2, self.XT, self.samples.leak, self.slope, s, self.f
+            )
 
     def advance(self, rates: Array, batches: NDArray[np.int64]) -> tuple[int, int]:
         from reluflow.kernels.dense import dense_steps

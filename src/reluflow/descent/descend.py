@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time as clock
@@ -29,6 +30,7 @@ from reluflow.trajectory.trajectory import Trajectory
 BACKENDS = ("auto", "lumped", "dense")
 _CHUNK_SECONDS = 0.1  # aimed duration of one kernel call: how soon Ctrl-C is heard
 _CHUNK_ENTRIES = 1 << 20  # mini-batch indices held at once
+_RETRY_AFTER = 2048  # least steps after a handover before cones are counted again
 _BEYOND = 1e10  # outputs this many times larger than labels and start count as diverged
 
 
@@ -80,8 +82,9 @@ def descend(
         Whether the outer weights are trained as well.
     backend : {"auto", "lumped", "dense"}
         "lumped" moves whole activation cones (exact, independent of the width), "dense" moves
-        every neuron, "auto" takes the cheaper by :mod:`reluflow.descent.model` and changes
-        from lumped to dense if the number of cones makes that cheaper (``cost["handover"]``).
+        every neuron, "auto" takes the cheaper by :mod:`reluflow.descent.model`, goes over to
+        dense when neurons change cones too often for lumping to pay, and back once cones are
+        few (``cost["handover"]`` lists the steps).
     dtype : {"float64", "float32"}
         Precision of the dense matrix products; float32 needs ``backend="dense"``.
     progress : bool or "auto"
@@ -150,12 +153,15 @@ class _Loop:
         self.problem, self.net, self.schedule = problem, net, schedule
         self.batches, self.recorder, self.settings = batches, recorder, settings
         self.both = settings["train"] == "both"
+        self.samples = samples_of(problem, stochastic=batches.size is not None)
         self.dtype = np.dtype(dtype)
         start = problem.outputs(net)
         self.limit = _BEYOND * (1.0 + np.max(np.abs(problem.y)) + np.max(np.abs(start)))
-        self.backend = self._choose(backend)
+        self.auto = backend == "auto" and self.dtype == np.float64 and problem.loss.kernel >= 0
+        self.backend = self._cheaper(net) if self.auto else backend
         self.stepper = self._stepper(net)
         self.step, self.time = 0, 0.0
+        self.retry: float = math.inf  # step at which a dense run counts its cones again
         self.last_good = net
         self.cost: dict[str, Any] = {}
 
@@ -175,34 +181,33 @@ class _Loop:
         extra = {"problem": spec, "draws": str(draws), "saved": saved}
         return fingerprint(arrays, {**self.settings, "rng": None, **extra})
 
-    def _choose(self, backend: str) -> str:
-        if backend == "dense" or self.dtype != np.float64 or self.problem.loss.kernel < 0:
-            return "dense"
-        if backend == "lumped":
-            return "lumped"
-        from reluflow.descent.tree import active_patterns, distinct
+    def _cheaper(self, net: Network) -> str:
+        """The backend that the cost model prefers for a network."""
+        from reluflow.descent.tree import cones_of, flips_of, plant
 
-        n, d, m = self.problem.n, self.problem.d, self.net.m
-        work = lumped_weights(n, d)
-        if work[0] + work[1] > dense_work(n, d, m):
+        n, d, m = self.samples.n, self.samples.d, net.m
+        work, dense = lumped_weights(n, d), dense_work(n, d, m)
+        if work[0] + work[1] > dense:
             return "dense"
-        cones = len(distinct(active_patterns(self.problem.X, self.net.W))[0])
-        guess = work[0] + (work[1] + work[2]) * cones
-        return "lumped" if guess < dense_work(n, d, m) else "dense"
+        patterns, _ = cones_of(self.samples.X, net.W)
+        if work[0] + work[1] * len(patterns) > dense:
+            return "dense"
+        order, parents = plant(patterns)
+        flips = flips_of(patterns[order], parents)[2].size
+        lumped = work[0] + work[1] * len(patterns) + work[2] * flips
+        return "lumped" if lumped < dense else "dense"
 
     def _stepper(self, net: Network) -> Stepper:
-        problem, stochastic = self.problem, self.batches.size is not None
-        n, d, m = problem.n, problem.d, net.m
+        n, d, m = self.samples.n, self.samples.d, net.m
         if self.backend == "lumped":
             from reluflow.descent.lumped import Lumped
 
-            limit_work = dense_work(n, d, m) if self.settings["backend"] == "auto" else math.inf
-            samples = samples_of(problem, stochastic)
-            return Lumped(samples, net, self.both, self.limit, limit_work)
-        fused = self.dtype == np.float64 and problem.loss.kernel >= 0
+            limit_work = dense_work(n, d, m) if self.auto else math.inf
+            return Lumped(self.samples, net, self.both, self.limit, limit_work)
+        fused = self.dtype == np.float64 and self.problem.loss.kernel >= 0
         if fused and fused_work(n, d, m) <= blas_work(n, d, m):
-            return Fused(samples_of(problem, stochastic), net, self.both, self.limit)
-        return Blas(problem, net, self.both, self.limit, self.dtype)
+            return Fused(self.samples, net, self.both, self.limit)
+        return Blas(self.problem, net, self.both, self.limit, self.dtype)
 
     def network(self) -> Network:
         """Current weights."""
@@ -223,7 +228,9 @@ class _Loop:
                     continue
                 if self.step >= steps or code == DIVERGED or interrupt.requested:
                     break
-                count = int(min(chunk, min(wanted, steps) - self.step))
+                if self.step == self.retry:
+                    self._retry()
+                count = int(min(chunk, min(wanted, steps, self.retry) - self.step))
                 started = clock.monotonic()
                 code = self._advance(count)
                 spent = clock.monotonic() - started
@@ -248,17 +255,25 @@ class _Loop:
         self.step += taken
         self.time = self.schedule.time_after(self.time, self.step, rates[:taken])
         if code == UNPROFITABLE:
-            self._hand_over()
-            if taken < count and self.batches.size is not None:
-                raise AssertionError("mini-batches drawn but not used")
+            self._change("dense")
+            self.retry = max(2 * self.step, self.step + _RETRY_AFTER)
         return code
 
-    def _hand_over(self) -> None:
-        """From lumped to dense, because cones have become too many."""
-        self.cost = {**self.stepper.cost(), "handover": self.step}
+    def _change(self, backend: str) -> None:
+        """Go on with another backend, from the current weights."""
         net = self.network()
-        self.backend = "dense"
+        before = self.cost.get("handover", [])
+        self.cost = {**self.stepper.cost(), "handover": [*before, (self.step, backend)]}
+        self.backend = backend
         self.stepper = self._stepper(net)
+
+    def _retry(self) -> None:
+        """A dense run goes back to cones once these have become few."""
+        if self._cheaper(self.network()) == "lumped":
+            self._change("lumped")
+            self.retry = math.inf
+        else:
+            self.retry = 2 * self.step
 
     def _result(self, code: int, steps: int) -> Trajectory:
         if code == DIVERGED:
@@ -292,7 +307,8 @@ class _Loop:
             "loop.step": np.array(self.step),
             "loop.time": np.array(self.time),
             "loop.backend": np.array(self.backend),
-            "loop.handover": np.array(self.cost.get("handover", -1)),
+            "loop.retry": np.array(self.retry),
+            "loop.handover": np.array(json.dumps(self.cost.get("handover", []))),
         }
         self.checkpoint.write(state)
 
@@ -307,8 +323,10 @@ class _Loop:
         self.recorder.unpack(state)
         self.batches.unpack(state)
         self.step, self.time = int(state["loop.step"]), float(state["loop.time"])
-        if int(state["loop.handover"]) >= 0:
-            self.cost = {"handover": int(state["loop.handover"])}
+        self.retry = float(state["loop.retry"])
+        before = json.loads(str(state["loop.handover"]))
+        if before:
+            self.cost = {"handover": [tuple(change) for change in before]}
         self.last_good = self.network() if self.step else self.net
         self.cost["resumed"] = self.step
 

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from reluflow.descent.dense import GROW
 from reluflow.descent.model import lumped_weights
 from reluflow.descent.samples import Samples, join_scale, split_scale
-from reluflow.descent.tree import chains, cones_of, flips_of, hash_table, inverse_of, plant
+from reluflow.descent.tree import (
+    chains,
+    circle_bounds,
+    cones_of,
+    flips_of,
+    hash_table,
+    inverse_of,
+    plant,
+)
 from reluflow.kernels import lumps as kernel
 from reluflow.kernels.lumped import lumped_steps
 from reluflow.kernels.wheel import NEVER, NONE, SLOTS
@@ -19,7 +27,7 @@ from reluflow.network import Network
 Array = NDArray[np.float64]
 
 _PER_CONE = (
-    "count", "head", "mark", "due", "P", "S", "level", "unit", "path", "growth", "dirt",
+    "count", "head", "mark", "due", "arc", "P", "S", "level", "unit", "path", "growth", "dirt",
 )  # fmt: skip
 
 
@@ -58,6 +66,7 @@ class Lumped:
             "X": samples.X.copy(),
             "size": np.linalg.norm(samples.X, axis=1),
             "code": np.random.default_rng(0).integers(0, 1 << 63, n, dtype=np.uint64),
+            "bound": circle_bounds(samples.X),
             "A": np.zeros((n, d)),
             "f": np.zeros(n),
             "c": np.zeros(n),
@@ -109,6 +118,8 @@ class Lumped:
             flip_sample=padded(sample, sample.size + 4 * n),
             flip_sign=padded(sign, sample.size + 4 * n),
             table=hash_table(keys, 1 << int(np.ceil(np.log2(4 * room)))),
+            arc=np.full(room, NONE),
+            arc_cone=np.full(neurons["bound"].size, NONE),
         )
         return lumps, order
 
@@ -124,6 +135,8 @@ class Lumped:
         new, order = self._planted(neurons, old["pattern"][kept])
         for name in _PER_CONE:
             getattr(new, name)[: kept.size] = old[name][kept[order]]
+        known = np.flatnonzero(new.arc[: kept.size] != NONE)
+        new.arc_cone[new.arc[known]] = known
         self.lumps = new
 
     def advance(self, rates: Array, batches: NDArray[np.int64]) -> tuple[int, int]:

@@ -13,19 +13,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-SAMPLE = 6.0  # pull of one sample
+SAMPLE = 3.0  # pull of one sample
 
 
 def lumped_weights(n: int, d: int) -> NDArray[np.float64]:
     """Cost per step, cone, flip, look and move of the lumped kernel."""
     e = d + 1
+    signs = 120.0 if d == 2 else n * (1.0 + 0.8 * d) + 40.0  # two features: one angle tells all
     return np.array(
         [
             n * (SAMPLE + 1.5 * d) + 50.0,
             15.0 + 3.0 * e * e,
             1.5 * d + 2.0,
-            n * (1.0 + 0.8 * d) + 2.0 * e * e + 60.0,
-            n * (3.0 + 0.8 * d) + e**3 + 200.0,
+            signs + 2.0 * e * e + 20.0,
+            signs + e**3 + 200.0,
         ]
     )
 

@@ -33,18 +33,21 @@ class Samples:
         return self.X.shape[1]
 
 
-def samples_of(problem: Problem, stochastic: bool, merge: bool = True) -> Samples:
+_MERGE_LIMIT = 1 << 20  # entries of X up to which equal samples are looked for
+
+
+def samples_of(problem: Problem, stochastic: bool) -> Samples:
     """Arrays for the kernels.
 
-    In full-batch descent equal samples with equal labels act as one of their total weight
-    (``merge``); a mini-batch weighs its own members, so there nothing is merged.
+    In full-batch descent equal samples with equal labels act as one of their total weight; a
+    mini-batch weighs its own members, so there nothing is merged.
     """
     X, y = problem.X, problem.y
     if stochastic:
         weight = np.ones(problem.n)
     else:
         weight = np.full(problem.n, problem.weight)
-        if merge:
+        if X.size <= _MERGE_LIMIT:
             rows, first, count = np.unique(
                 np.column_stack([X, y]), axis=0, return_index=True, return_counts=True
             )

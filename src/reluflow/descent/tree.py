@@ -42,6 +42,15 @@ def cones_of(X: Array, W: Array) -> tuple[Patterns, Indices]:
     return patterns[swap], swap[row]
 
 
+def circle_bounds(X: Array) -> Array:
+    """Two features: sorted angles at which <w, x_k> = 0 for some k; otherwise nothing."""
+    if X.shape[1] != 2:
+        return np.empty(0)
+    X = X[np.any(X != 0, axis=1)]
+    rays = np.concatenate([np.arctan2(X[:, 0], -X[:, 1]), np.arctan2(-X[:, 0], X[:, 1])])
+    return np.unique(rays)
+
+
 def plant(patterns: Patterns) -> tuple[Indices, Indices]:
     """Order of cones, row 0 first, and parents in that order, few flips along the edges."""
     count = len(patterns)

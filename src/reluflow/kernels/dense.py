@@ -9,28 +9,28 @@ DONE, DIVERGED = 0, 1
 
 
 @njit(cache=True)
-def add_outputs(w, a, scale2, XT, leak, slope, s, f):
-    """Add scale2 * a * phi(<w, x_k>) to f (n,), writing phi' into slope (n,)."""
+def add_outputs(j, W, a, scale2, XT, leak, slope, s, f):
+    """Add scale2 * a_j * phi(<w_j, x_k>) to f (n,), writing phi' into slope[j]."""
     d, n = XT.shape
     for k in range(n):
-        s[k] = w[0] * XT[0, k]
+        s[k] = W[j, 0] * XT[0, k]
     for i in range(1, d):
         for k in range(n):
-            s[k] += w[i] * XT[i, k]
-    outer = scale2 * a
+            s[k] += W[j, i] * XT[i, k]
+    outer = scale2[j] * a[j]
     for k in range(n):
-        slope[k] = 1.0 if s[k] > 0.0 else leak
-        f[k] += outer * slope[k] * s[k]
+        slope[j, k] = 1.0 if s[k] > 0.0 else leak
+        f[k] += outer * slope[j, k] * s[k]
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def weighted_sum(g, XT, D):
-    """D_i = sum_k g_k x_ki."""
+def add_up(j, slope, c, XT, D):
+    """D = sum_k phi'_jk c_k x_k."""
     d, n = XT.shape
     for i in range(d):
         total = 0.0
         for k in range(n):
-            total += g[k] * XT[i, k]
+            total += slope[j, k] * c[k] * XT[i, k]
         D[i] = total
 
 
@@ -44,7 +44,7 @@ def dense_steps(
     code and the number of steps taken.
     """
     (d, n), m = XT.shape, a.size
-    c, g, s = np.empty(n), np.empty(n), np.empty(n)
+    c, s = np.empty(n), np.empty(n)
     D = np.empty(d)
     for t in range(lrs.size):
         if exploded(f, limit):
@@ -54,16 +54,14 @@ def dense_steps(
         for k in range(n):
             f[k] = 0.0
         for j in range(m):
-            for k in range(n):
-                g[k] = slope[j, k] * c[k]
-            weighted_sum(g, XT, D)
+            add_up(j, slope, c, XT, D)
             outer, inner = a[j], 0.0
             for i in range(d):
                 inner += W[j, i] * D[i]
                 W[j, i] += lr * outer * D[i]
             if both:
                 a[j] = outer + lr * inner
-            add_outputs(W[j], a[j], scale2[j], XT, leak, slope[j], s, f)
+            add_outputs(j, W, a, scale2, XT, leak, slope, s, f)
     if exploded(f, limit):
         return DIVERGED, lrs.size
     return DONE, lrs.size

@@ -29,8 +29,8 @@ from reluflow.kernels.lumps import (
     STEPS,
     apply_moves,
     current,
+    inspect,
     leave,
-    look,
     rebase,
     schedule,
     trace,
@@ -43,7 +43,7 @@ DONE, DIVERGED, GROW, UNPROFITABLE = 0, 1, 2, 3
 GROWTH_LIMIT = 32.0  # re-base a cone before its propagator costs digits: condition <= 32^2
 DIRT_LIMIT = 2e-14  # recompute S once removals have left about this relative error
 WINDOW = 256  # steps between two looks at the work done
-PATIENCE = 8  # unprofitable windows in a row before handing over
+PATIENCE = 4  # unprofitable windows in a row before handing over
 
 
 @inner
@@ -158,7 +158,7 @@ def attend(L, z, seen):
             for q in range(total):
                 j = L.scratch[q]
                 current(L, j, z)
-                slack, changed = look(L, z, L.pattern[u], seen)
+                slack, changed, _ = inspect(L, z, u, seen)
                 if changed:
                     leave(L, j, z)
                 else:

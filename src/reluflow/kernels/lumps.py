@@ -26,6 +26,7 @@ from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take_all
 N_COUNTS = 12
 
 ROUNDING = 2.3e-16
+CLOSE = 1e-9  # angle below which a neuron counts as lying on a hyperplane
 BLOCK = 256  # neurons added up at once in the moments
 FAR = 100  # powers of two between a neuron and its cone above which the cone changes its level
 
@@ -60,6 +61,9 @@ class Lumps(NamedTuple):
     flip_sample: np.ndarray  # (F,)
     flip_sign: np.ndarray  # (F,)
     table: np.ndarray  # (H,) open addressing from key to cone
+    arc: np.ndarray  # (C,) two features: which arc of the circle the cone is, NONE if unknown
+    arc_cone: np.ndarray  # (B,) two features: cone of each arc, NONE if it has none yet
+    bound: np.ndarray  # (B,) two features: sorted angles where the arcs begin; else empty
     X: np.ndarray  # (n, d)
     size: np.ndarray  # (n,) norms of the samples
     code: np.ndarray  # (n,) random words for the hash
@@ -156,6 +160,7 @@ def add_cone(L, pattern, key, parent):
     for slot in range(SLOTS):
         L.head[u, slot] = NONE
     L.due[u] = np.inf
+    L.arc[u] = NONE
     L.parent[u] = parent
     L.flip_start[u] = L.counts[FLIPS]
     flips = L.counts[FLIPS]
@@ -204,6 +209,43 @@ def look(L, z, pattern, seen):
             changed = True
         slack = min(slack, abs(s) / L.size[k])
     return slack, changed
+
+
+@inner
+def locate(bound, z):
+    """Arc of the circle that holds the direction (z_0, z_1), and the angle to its nearer end."""
+    angle = math.atan2(z[1], z[0])
+    low, high = 0, bound.size
+    while low < high:
+        middle = (low + high) // 2
+        if bound[middle] <= angle:
+            low = middle + 1
+        else:
+            high = middle
+    arc = low - 1 if low > 0 else bound.size - 1
+    before = angle - bound[arc]
+    after = bound[low if low < bound.size else 0] - angle
+    if before < 0.0:
+        before += 2.0 * math.pi
+    if after < 0.0:
+        after += 2.0 * math.pi
+    return arc, min(before, after)
+
+
+@inner
+def inspect(L, z, u, seen):
+    """(slack to the nearest hyperplane, whether the signs are not those of cone u, arc).
+
+    With two features the arc tells the cone without a look at the samples, unless the neuron
+    lies on a hyperplane to rounding; then, and with more features, the arc is NONE.
+    """
+    if L.bound.size > 0:
+        arc, gap = locate(L.bound, z)
+        if gap > CLOSE:
+            slack = math.hypot(z[0], z[1]) * math.sin(min(gap, 0.5 * math.pi))
+            return slack, arc != L.arc[u], arc
+    slack, changed = look(L, z, L.pattern[u], seen)
+    return slack, changed, NONE
 
 
 @inner
@@ -263,7 +305,9 @@ def rebase(L, u, z, seen):
                 for r in range(e):
                     L.S[u, i, r] += part[i, r]
             fill(part, 0.0)
-        slack, _ = look(L, L.Z[j], L.pattern[u], seen)
+        slack, _, arc = inspect(L, L.Z[j], u, seen)
+        if arc != NONE and L.arc[u] == NONE and L.arc_cone[arc] == NONE:
+            L.arc[u], L.arc_cone[arc] = arc, u
         schedule(L, j, u, slack)
     L.counts[REBASES] += 1
     return total
@@ -357,11 +401,16 @@ def apply_moves(L, z, seen, work):
             return False
         j = L.pending[L.counts[APPLIED]]
         u = L.cone[j]
-        slack, _ = look(L, L.Z[j], L.pattern[u], seen)
-        key = hash_pattern(seen, L.code)
-        v = find_cone(L, key, seen)
+        slack, _, arc = inspect(L, L.Z[j], u, seen)
+        v = L.arc_cone[arc] if arc != NONE else NONE
         if v == NONE:
-            v = add_cone(L, seen, key, u)
+            look(L, L.Z[j], L.pattern[u], seen)
+            key = hash_pattern(seen, L.code)
+            v = find_cone(L, key, seen)
+            if v == NONE:
+                v = add_cone(L, seen, key, u)
+            if arc != NONE:
+                L.arc[v], L.arc_cone[arc] = arc, v
         join(L, j, v, slack, z, seen, work)
         L.counts[APPLIED] += 1
         L.counts[MOVES] += 1

@@ -1,0 +1,125 @@
+"""Names of the built-in datasets, and the one way from a name or a path to a problem."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reluflow.errors import ReluflowError
+from reluflow.problem.datasets import (
+    bf24,
+    hints,
+    llwa21,
+    mmv24,
+    mnist,
+    readers,
+    teacher,
+    tk24,
+    tlb26,
+)
+from reluflow.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A built-in dataset: its name, what it is in one line, and the function that makes it."""
+
+    name: str
+    make: Callable[..., Problem]
+
+    @property
+    def description(self) -> str:
+        """First line of the function's docstring."""
+        return (inspect.getdoc(self.make) or "").partition("\n")[0]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of the options :func:`load` takes for it."""
+        return tuple(inspect.signature(self.make).parameters)
+
+
+_MAKERS: dict[str, Callable[..., Problem]] = {
+    "three-points": bf24.three_points,
+    "a3c": bf24.a3c,
+    "assumption3": bf24.assumption3_box,
+    "stewart": bf24.stewart,
+    "xor": tk24.symmetric_xor,
+    "skewed-xor": tk24.skewed_xor,
+    "ideal-xor": tk24.ideal_xor,
+    "xor-orbit": tk24.xor_orbit,
+    "remaining": tk24.remaining_fixture,
+    "orthonormal": tlb26.orthonormal,
+    "golden": tlb26.golden,
+    "toy6": mmv24.toy6,
+    "two-points": mmv24.two_points,
+    "separable": mmv24.separable,
+    "symmetric-separable": llwa21.symmetric_separable,
+    "hinted": hints.hinted,
+    "figure1-left": llwa21.figure1_left,
+    "figure1-middle": llwa21.figure1_middle,
+    "figure1-right": hints.figure1_right,
+    "gaussian-teacher": teacher.gaussian_teacher,
+    "mnist": mnist.mnist_pair,
+}
+REGISTRY: dict[str, Dataset] = {name: Dataset(name, make) for name, make in _MAKERS.items()}
+
+_READERS = {".csv": readers.read_csv, ".npz": readers.read_npz}
+_FILE_OPTIONS = ("loss", "leak", "reduction", "bias", "max_bytes")
+
+
+def names() -> tuple[str, ...]:
+    """Names of the built-in datasets."""
+    return tuple(REGISTRY)
+
+
+def load(name_or_path: str | os.PathLike[str], **options: Any) -> Problem:
+    """A problem from the name of a built-in dataset or the path of a .csv or .npz file.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        A name of :func:`names`, or a file that ends in ``.csv`` (label last) or ``.npz`` (X, y).
+    **options
+        Options of the dataset's function; for files ``loss``, ``leak``, ``reduction``, ``bias``.
+
+    Returns
+    -------
+    Problem
+
+    Examples
+    --------
+    >>> load("two-points", angle=0.001).n
+    2
+    """
+    name = os.fspath(name_or_path)
+    if name in REGISTRY:
+        dataset = REGISTRY[name]
+        _check_options(name, options, dataset.options)
+        return dataset.make(**options)
+    reader = _READERS.get(Path(name).suffix.lower())
+    if reader is not None:
+        _check_options(name, options, _FILE_OPTIONS)
+        return reader(name, **options)
+    if Path(name).exists():
+        raise ReluflowError(
+            f"{name} is neither .csv nor .npz: expected a CSV with the label last or an .npz with "
+            "X and y, convert or rename it"
+        )
+    close = difflib.get_close_matches(name, REGISTRY, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the names are {', '.join(REGISTRY)}"
+    raise ReluflowError(
+        f"unknown dataset {name!r}: expected a built-in name or a .csv or .npz file; {hint}"
+    )
+
+
+def _check_options(name: str, given: dict[str, Any], known: tuple[str, ...]) -> None:
+    wrong = [option for option in given if option not in known]
+    if wrong:
+        raise ReluflowError(
+            f"{name} has no option {wrong[0]!r}: expected one of {', '.join(known)}"
+        )
