@@ -21,13 +21,14 @@ from reluflow.descent.tree import (
 )
 from reluflow.kernels import lumps as kernel
 from reluflow.kernels.lumped import lumped_steps
-from reluflow.kernels.wheel import NEVER, NONE, SLOTS
+from reluflow.kernels.wheel import NEVER, NONE, PER_LEVEL, SLOTS
 from reluflow.network import Network
 
 Array = NDArray[np.float64]
 
 _PER_CONE = (
-    "count", "head", "mark", "due", "arc", "P", "S", "level", "unit", "path", "growth", "dirt",
+    "count", "head", "mark", "used", "due", "arc",
+    "P", "S", "level", "unit", "path", "growth", "dirt",
 )  # fmt: skip
 
 
@@ -56,6 +57,7 @@ class Lumped:
         n, d, m = samples.n, samples.d, net.m
         exponent, mantissa = split_scale(net.log_scale, m)
         patterns, cone = cones_of(samples.X, net.W)
+        bound = circle_bounds(samples.X)
         neurons = {
             "Z": np.column_stack([net.W, net.a]) * mantissa[:, None],
             "exponent": exponent,
@@ -66,7 +68,8 @@ class Lumped:
             "X": samples.X.copy(),
             "size": np.linalg.norm(samples.X, axis=1),
             "code": np.random.default_rng(0).integers(0, 1 << 63, n, dtype=np.uint64),
-            "bound": circle_bounds(samples.X),
+            "bound": bound,
+            "ray": np.column_stack([np.cos(bound), np.sin(bound)]),
             "A": np.zeros((n, d)),
             "f": np.zeros(n),
             "c": np.zeros(n),
@@ -75,7 +78,9 @@ class Lumped:
         self._shared = tuple(neurons)
         self.lumps, _ = self._planted(neurons, patterns)
         L, cones = self.lumps, len(patterns)
-        L.head[:cones, NEVER], L.link[:], L.count[:cones] = chains(L.cone, cones)
+        slot = NEVER * PER_LEVEL
+        L.head[:cones, slot], L.link[:], L.count[:cones] = chains(L.cone, cones)
+        L.used[:cones] = 1 << NEVER
         L.growth[:cones] = np.inf  # so that the kernel sums moments and files neurons at once
         L.counts[kernel.OCCUPIED] = np.count_nonzero(L.count)
 
@@ -90,7 +95,7 @@ class Lumped:
         neurons["cone"] = inverse_of(order)[neurons["cone"]]
         neurons["counts"][[kernel.CONES, kernel.FLIPS]] = cones, sample.size
         keys = np.bitwise_xor.reduce(np.where(patterns, neurons["code"], np.uint64(0)), axis=1)
-        room = 2 * cones + 64
+        room = max(2 * cones, neurons["bound"].size) + 64  # with two features, all there can be
 
         def padded(values: NDArray, extra: int) -> NDArray:
             return np.concatenate([values, np.zeros((extra, *values.shape[1:]), values.dtype)])
@@ -102,6 +107,7 @@ class Lumped:
             count=np.zeros(room, np.int64),
             head=np.full((room, SLOTS), NONE),
             mark=np.full((room, SLOTS), np.inf),
+            used=np.zeros(room, np.int64),
             due=np.full(room, np.inf),
             P=np.tile(np.eye(e), (room, 1, 1)),
             S=np.zeros((room, e, e)),

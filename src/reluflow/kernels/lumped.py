@@ -5,8 +5,9 @@ M_u = [[0, D_u], [D_u^T, 0]], so a cone keeps its propagator P (since its last r
 second moments S = sum_j z_j z_j^T, which give f. Cones hang in a tree in which a child differs
 from its parent by a few flipped samples: D_u and f are sums along the tree, so a step costs the
 flips, not cones times samples. A neuron is looked at only when its deadline passes: with
-base vector Z_j, <w_j, x_k>/|x_k| moves at most |Z_j| times the path length lr |D_u| |P[a, :]|
-added up by its cone; the slack to the nearest hyperplane buys the time until the next look.
+base vector Z_j, <w_j, x_k>/|x_k| moves at most |Z_j| times the path length that its cone adds
+up, lr |P[a, :]| |<D_u, x_k>|/|x_k| per step, maximised over k; the slack to the nearest
+hyperplane buys the time until the next look.
 
 All sizes carry a power of two per neuron (``exponent``) and per cone (``level``), so scales far
 outside the range of floats are exact.
@@ -36,7 +37,7 @@ from reluflow.kernels.lumps import (
     trace,
 )
 from reluflow.kernels.pull import exploded, pulls
-from reluflow.kernels.wheel import take_due
+from reluflow.kernels.wheel import NONE, take
 
 DONE, DIVERGED, GROW, UNPROFITABLE = 0, 1, 2, 3
 
@@ -123,7 +124,21 @@ def advance(u, S, P, D, h, both, AD):
 
 
 @inner
-def step_cones(cones, count, S, P, D, path, growth, due, h, both, AD):
+def reach(u, D, size, arc, ray):
+    """Largest |<D, x_k>|/|x_k| over hyperplanes a neuron of cone u may meet first.
+
+    With two features these are the two ends of its arc; in general it is bounded by |D|.
+    """
+    if ray.shape[0] == 0 or arc[u] == NONE:
+        return size
+    start, end = arc[u], arc[u] + 1 if arc[u] + 1 < ray.shape[0] else 0
+    before = abs(ray[start, 0] * D[u, 1] - ray[start, 1] * D[u, 0])
+    after = abs(ray[end, 0] * D[u, 1] - ray[end, 1] * D[u, 0])
+    return max(before, after)
+
+
+@inner
+def step_cones(cones, count, S, P, D, path, growth, due, arc, ray, h, both, AD):
     """Move every occupied cone by one step; True when some cone needs attention."""
     d = AD.size
     attention = False
@@ -137,9 +152,9 @@ def step_cones(cones, count, S, P, D, path, growth, due, h, both, AD):
             continue
         for q in range(d + 1):
             row2 += P[u, d, q] * P[u, d, q]
-        turn = abs(h) * math.sqrt(size2)
-        path[u] += turn * math.sqrt(row2)
-        growth[u] *= 1.0 + turn
+        size = math.sqrt(size2)
+        path[u] += abs(h) * reach(u, D, size, arc, ray) * math.sqrt(row2)
+        growth[u] *= 1.0 + abs(h) * size
         advance(u, S, P, D, h, both, AD)
         if path[u] > due[u] or growth[u] > GROWTH_LIMIT:
             attention = True
@@ -153,7 +168,7 @@ def attend(L, z, seen):
         if L.count[u] == 0:
             continue
         if L.path[u] > L.due[u]:
-            total = take_due(u, L.path, L.head, L.mark, L.link, L.due, L.scratch)
+            total = take(u, L.path[u], L.head, L.mark, L.used, L.link, L.due, L.scratch)
             L.counts[LOOKS] += total
             for q in range(total):
                 j = L.scratch[q]
@@ -219,7 +234,9 @@ def lumped_steps(
             return DIVERGED, t
         pulls(kind, factor, L.f, y, weight, batches[t], mean_batch, c)
         pulls_of_cones(cones, D, parent, start, flips, sample, sign, X, leak, c)
-        attention = step_cones(cones, L.count, S, L.P, D, L.path, L.growth, L.due, lrs[t], both, AD)
+        attention = step_cones(
+            cones, L.count, S, L.P, D, L.path, L.growth, L.due, L.arc, L.ray, lrs[t], both, AD
+        )
         counts[STEPS] += 1
         if attention:
             attend(L, z, seen)

@@ -45,6 +45,7 @@ class Lumps(NamedTuple):
     count: np.ndarray  # (C,) neurons inside
     head: np.ndarray  # (C, SLOTS) timer wheel
     mark: np.ndarray  # (C, SLOTS)
+    used: np.ndarray  # (C,) levels of the wheel in use
     due: np.ndarray  # (C,) path length at which a neuron must be looked at
     P: np.ndarray  # (C, e, e) propagator since the last re-basing
     S: np.ndarray  # (C, e, e) sum of z z^T in units of 4^level
@@ -64,6 +65,7 @@ class Lumps(NamedTuple):
     arc: np.ndarray  # (C,) two features: which arc of the circle the cone is, NONE if unknown
     arc_cone: np.ndarray  # (B,) two features: cone of each arc, NONE if it has none yet
     bound: np.ndarray  # (B,) two features: sorted angles where the arcs begin; else empty
+    ray: np.ndarray  # (B, 2) the unit vectors at those angles
     X: np.ndarray  # (n, d)
     size: np.ndarray  # (n,) norms of the samples
     code: np.ndarray  # (n,) random words for the hash
@@ -160,6 +162,7 @@ def add_cone(L, pattern, key, parent):
     for slot in range(SLOTS):
         L.head[u, slot] = NONE
     L.due[u] = np.inf
+    L.used[u] = 0
     L.arc[u] = NONE
     L.parent[u] = parent
     L.flip_start[u] = L.counts[FLIPS]
@@ -240,6 +243,14 @@ def inspect(L, z, u, seen):
     lies on a hyperplane to rounding; then, and with more features, the arc is NONE.
     """
     if L.bound.size > 0:
+        arc = L.arc[u]
+        if arc != NONE:
+            end = arc + 1 if arc + 1 < L.bound.size else 0
+            before = L.ray[arc, 0] * z[1] - L.ray[arc, 1] * z[0]
+            after = z[0] * L.ray[end, 1] - z[1] * L.ray[end, 0]
+            slack = min(before, after)
+            if slack > CLOSE * (abs(z[0]) + abs(z[1])):
+                return slack, False, arc
         arc, gap = locate(L.bound, z)
         if gap > CLOSE:
             slack = math.hypot(z[0], z[1]) * math.sin(min(gap, 0.5 * math.pi))
@@ -253,7 +264,7 @@ def schedule(L, j, u, slack):
     """File neuron j of cone u to be looked at when its slack is used up."""
     size = length(L.Z[j])
     allowed = slack / size if size > 0.0 else np.inf
-    file_neuron(u, j, allowed, L.path, L.head, L.mark, L.link, L.due)
+    file_neuron(u, j, allowed, L.path, L.head, L.mark, L.used, L.link, L.due)
 
 
 @inner
@@ -282,7 +293,7 @@ def set_level(L, u, level):
 def rebase(L, u, z, seen):
     """Start cone u afresh from its members: P = I, S summed anew, all deadlines renewed."""
     e = z.size
-    total = take_all(u, L.head, L.link, L.due, L.scratch)
+    total = take_all(u, L.head, L.mark, L.used, L.link, L.due, L.scratch)
     top = np.int64(-(1 << 60))
     for q in range(total):
         j = L.scratch[q]
