@@ -216,3 +216,17 @@ def test_axis_start():
 def test_axis_start_refusals(d, scales, message):
     with pytest.raises(ReluflowError, match=message):
         axis_start(problem(d), scales)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"outer_factor": 3.0}, "outer_factor applies to"),
+        ({"rng": "a"}, "rng must be a seed >= 0"),
+        ({"rng": -1}, "rng must be a seed >= 0"),
+        ({"scale": "a"}, "scale must be a number, got 'a'"),
+    ],
+)
+def test_more_refusals(options, message):
+    with pytest.raises(ReluflowError, match=message):
+        initialize(Problem(np.eye(2), np.ones(2)), 3, **options)

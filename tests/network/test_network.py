@@ -116,7 +116,7 @@ def test_arrays_are_frozen_copies():
     ("W", "a", "message"),
     [
         (np.eye(2), np.ones(3), "W has 2 rows but a has 3 entries"),
-        (np.zeros((0, 2)), np.ones(0), "the network has no neuron: expected m >= 1"),
+        (np.zeros((0, 2)), np.ones(0), "the network is empty: expected m >= 1"),
         (np.ones(2), np.ones(2), r"W has 1 dimension\(s\), expected 2"),
         (np.full((1, 2), np.nan), np.ones(1), r"W\[0, 0\] is nan"),
         (np.ones((1, 2)), [np.inf], r"a\[0\] is inf"),
@@ -139,3 +139,23 @@ def test_wrong_inputs():
 
 def test_repr():
     assert repr(Network(np.eye(2), np.ones(2), leak=0.5)) == "Network(m=2, d=2, leak=0.5)"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"leak": 2.0}, "leak must satisfy 0 <= leak < 1, got 2"),
+        ({"bias": 0.0}, "bias must be a finite non-zero number"),
+        ({"log_scale": [0.0, 1.0]}, "log_scale has 2 entries for 1 neurons"),
+        ({"log_scale": np.nan}, "log_scale\\[0\\] is nan"),
+    ],
+)
+def test_more_refusals(options, message):
+    with pytest.raises(ReluflowError, match=message):
+        Network([[1.0, 2.0]], [1.0], **options)
+
+
+@pytest.mark.parametrize("X", [np.zeros((1, 2, 2)), [[np.nan, 1.0]]])
+def test_calls_refuse_what_is_not_a_list_of_finite_inputs(X):
+    with pytest.raises(ReluflowError, match="X"):
+        Network([[1.0, 2.0]], [1.0])(X)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -23,8 +26,8 @@ y = np.array([1.0, -1.0, 1.0])
         ({"y": y[:2]}, r"y has 2 labels but X has 3 samples: expected y of shape \(3,\)"),
         ({"X": X[:, 0]}, r"X has 1 dimension\(s\), expected 2: .*X.reshape\(-1, 1\)"),
         ({"y": y[:, None]}, r"y has 2 dimension\(s\), expected 1: got shape \(3, 1\)"),
-        ({"X": [["a", "b"]] * 3}, "X holds entries that are not numbers"),
-        ({"X": [[1.0, 2.0], [3.0]]}, "X holds entries that are not numbers"),
+        ({"X": [["a", "b"]] * 3}, "X holds entries that are not real numbers"),
+        ({"X": [[1.0, 2.0], [3.0]]}, "X holds entries that are not real numbers"),
         ({"loss": "hinge"}, "unknown loss 'hinge': expected one of"),
         ({"leak": -0.1}, "leak must satisfy 0 <= leak < 1, got -0.1"),
         ({"leak": 1.0}, "leak must satisfy 0 <= leak < 1, got 1"),
@@ -158,3 +161,25 @@ def test_outputs_use_the_leak_of_the_problem():
 def test_repr_says_what_it_is():
     text = repr(Problem(X, y, "logistic", leak=0.1, bias=1.0, name="mine"))
     assert text == "Problem(mine: n=3, d=3, logistic (mean), leak=0.1, bias=1)"
+
+
+def test_problems_survive_pickling_and_copying():
+    problem = Problem([[1.0], [2.0]], [1.0, 0.5], bias=2.0, leak=0.1, known={"answer": 42})
+    for twin in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
+        assert np.array_equal(twin.X, problem.X)
+        assert twin.bias == 2.0
+        assert twin.known["answer"] == 42
+        assert not twin.X.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": np.array([[1j]]), "y": [1.0]}, "X holds entries that are not real numbers"),
+        ({"leak": "a"}, "leak must be a number, got 'a'"),
+        ({"bias": "a"}, "bias must be a number, got 'a'"),
+    ],
+)
+def test_more_refusals(change, message):
+    with pytest.raises(ReluflowError, match=message):
+        Problem(**{"X": [[1.0]], "y": [1.0], **change})

@@ -17,7 +17,7 @@ from reluflow.descent.samples import samples_of
 from reluflow.descent.schedules import Batches, Rate, Schedule
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
-from reluflow.network.init import Rng
+from reluflow.network.init import Rng, generator_of
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
 from reluflow.runtime.checkpoint import fingerprint
@@ -110,8 +110,7 @@ def descend(
     net.check_fits(problem.d)
     _check_options(problem, steps, train, backend, dtype)
     schedule = Schedule(lr, steps)
-    generator = np.random.default_rng(rng)
-    batches = Batches(problem.n, batch_size, replacement, generator)
+    batches = Batches(problem.n, batch_size, replacement, generator_of(rng))
     observables = as_observables(observe)
     keep = states if states is not None else not observables
     recorder = Recorder(problem, as_save(save, steps, True), observables, keep, steps, True)
@@ -252,6 +251,7 @@ class _Loop:
             count = max(1, min(count, _CHUNK_ENTRIES // self.batches.size))
         rates = self.schedule.rates(self.step, self.step + count)
         code, taken = self.stepper.advance(rates, self.batches.take(count))
+        self.batches.used(taken)
         self.step += taken
         self.time = self.schedule.time_after(self.time, self.step, rates[:taken])
         if code == UNPROFITABLE:
@@ -263,7 +263,7 @@ class _Loop:
         """Go on with another backend, from the current weights."""
         net = self.network()
         before = self.cost.get("handover", [])
-        self.cost = {**self.stepper.cost(), "handover": [*before, (self.step, backend)]}
+        self.cost |= {**self.stepper.cost(), "handover": [*before, (self.step, backend)]}
         self.backend = backend
         self.stepper = self._stepper(net)
 

@@ -84,10 +84,21 @@ class Batches:
                 f"batch_size must lie between 1 and the {n} samples, got {size}: None is full batch"
             )
         self.n, self.size, self.replacement, self.rng = n, size, replacement, rng
-        self._left = np.empty(0, dtype=np.int64)
+        self._left = np.empty(0, dtype=np.int64)  # of the current epoch
+        self._ahead = np.empty((0, size or 0), dtype=np.int64)  # drawn, not yet used
 
     def take(self, count: int) -> NDArray[np.int64]:
-        """Indices of the next ``count`` steps, shape (count, size)."""
+        """Indices of the next ``count`` steps, shape (count, size); :meth:`used` moves on."""
+        missing = count - len(self._ahead)
+        if missing > 0:
+            self._ahead = np.concatenate([self._ahead, self._draw(missing)])
+        return self._ahead[:count]
+
+    def used(self, count: int) -> None:
+        """Drop the first ``count`` rows of what :meth:`take` gave."""
+        self._ahead = self._ahead[count:]
+
+    def _draw(self, count: int) -> NDArray[np.int64]:
         if self.size is None:
             return np.empty((count, 0), dtype=np.int64)
         if self.replacement:
@@ -103,11 +114,15 @@ class Batches:
     def pack(self) -> dict[str, NDArray]:
         """State for a checkpoint."""
         state = json.dumps(self.rng.bit_generator.state, default=_listed)
-        return {"batch.left": self._left, "batch.rng": np.array(state)}
+        return {
+            "batch.left": self._left,
+            "batch.ahead": self._ahead,
+            "batch.rng": np.array(state),
+        }
 
     def unpack(self, packed: dict[str, NDArray]) -> None:
         """Restore what :meth:`pack` gave."""
-        self._left = packed["batch.left"]
+        self._left, self._ahead = packed["batch.left"], packed["batch.ahead"]
         self.rng.bit_generator.state = json.loads(str(packed["batch.rng"]))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from reluflow.errors import ReluflowError
 from reluflow.network.network import Network
 from reluflow.problem import Problem
+from reluflow.problem.problem import real_number
 
 Array = NDArray[np.float64]
 Rng = int | np.random.Generator | np.random.SeedSequence | None
@@ -131,8 +132,13 @@ def initialize(
     log_size = _log_size(scale, log_scale)
     if normalize == "sqrt_m":
         log_size -= 0.5 * math.log(m)
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     if kind in _SIGNED:
+        if outer_factor != 1.0:
+            raise ReluflowError(
+                f"kind {kind!r} fixes |a| by the law of w: outer_factor applies to "
+                f"{', '.join(_INDEPENDENT)} only"
+            )
         W, size = _SIGNED[kind](generator, m, problem.d)
         a = size * _draw_signs(signs, m, generator)
     else:
@@ -152,6 +158,16 @@ def initialize(
     return _at_size(problem, W, a, log_size, log_scale is not None)
 
 
+def generator_of(rng: Rng) -> np.random.Generator:
+    """The generator meant by an ``rng=`` argument."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ReluflowError(
+            f"rng must be a seed >= 0, a Generator, a SeedSequence or None, got {rng!r}"
+        ) from None
+
+
 def axis_start(
     problem: Problem,
     scales: Sequence[float] = (1e-4, 1e-5, 1e-7, 1e-6),
@@ -164,25 +180,28 @@ def axis_start(
     """
     size = np.asarray(scales, dtype=float)
     sign = np.asarray(signs, dtype=float)
-    if size.shape != (4,) or sign.shape != (4,) or not (size > 0).all():
+    signed = sign.shape == (4,) and np.isin(sign, (-1.0, 1.0)).all()
+    if size.shape != (4,) or not (size > 0).all() or not signed:
         raise ReluflowError(
-            f"axis_start needs four positive scales and four signs, got {scales} and {signs}"
+            "axis_start needs four positive scales and four signs that are +1 or -1, "
+            f"got {scales} and {signs}"
         )
     if problem.d < 2:
         raise ReluflowError("axis_start needs at least two features, got d=1")
     W = np.zeros((4, problem.d))
     W[[0, 1, 2, 3], [0, 1, 0, 1]] = np.array([1.0, 1.0, -1.0, -1.0]) * size
-    return Network(W, np.sign(sign) * size, leak=problem.leak, bias=problem.bias)
+    return Network(W, sign * size, leak=problem.leak, bias=problem.bias)
 
 
 def _log_size(scale: float | None, log_scale: float | None) -> float:
     if scale is not None and log_scale is not None:
         raise ReluflowError("give scale or log_scale, not both")
     if log_scale is not None:
+        log_scale = real_number(log_scale, "log_scale")
         if not np.isfinite(log_scale):
             raise ReluflowError(f"log_scale must be finite, got {log_scale}")
-        return float(log_scale)
-    scale = 1e-3 if scale is None else float(scale)
+        return log_scale
+    scale = 1e-3 if scale is None else real_number(scale, "scale")
     if scale == 0.0:
         raise ReluflowError(
             "scale is 0, so every weight would be zero and never move: use a small positive "

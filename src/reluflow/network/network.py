@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.errors import ReluflowError
-from reluflow.problem.problem import frozen_array
+from reluflow.problem.problem import check_bias, check_leak, frozen_array
 
 Array = NDArray[np.float64]
 
@@ -49,13 +49,27 @@ class Network:
                 f"W has {W.shape[0]} rows but a has {a.shape[0]} entries: "
                 "expected one row of W and one entry of a per neuron"
             )
-        if W.shape[0] == 0:
-            raise ReluflowError("the network has no neuron: expected m >= 1 rows in W")
+        if W.shape[0] == 0 or W.shape[1] == 0:
+            raise ReluflowError(
+                f"the network is empty: expected m >= 1 rows and d >= 1 columns in W, "
+                f"got shape {W.shape}"
+            )
         object.__setattr__(self, "W", W)
         object.__setattr__(self, "a", a)
+        object.__setattr__(self, "leak", check_leak(self.leak))
+        if self.bias is not None:
+            object.__setattr__(self, "bias", check_bias(self.bias))
         if self.log_scale is not None:
-            spread = np.broadcast_to(np.asarray(self.log_scale, dtype=float), a.shape)
-            object.__setattr__(self, "log_scale", frozen_array(spread, "log_scale", 1))
+            scale = self.log_scale
+            if np.ndim(scale) == 0:
+                scale = np.full(a.shape, scale)
+            scale = frozen_array(scale, "log_scale", 1)
+            if scale.shape != a.shape:
+                raise ReluflowError(
+                    f"log_scale has {scale.shape[0]} entries for {a.shape[0]} neurons: "
+                    "expected one number for all or one for each"
+                )
+            object.__setattr__(self, "log_scale", scale)
 
     @property
     def m(self) -> int:
@@ -110,9 +124,8 @@ class Network:
 
     def __call__(self, X: Array) -> Array:
         """f at the rows of ``X``; appends the bias feature when the network has one."""
-        X = np.asarray(X, dtype=float)
-        single = X.ndim == 1
-        X = np.atleast_2d(X)
+        single = np.ndim(X) == 1
+        X = frozen_array(np.atleast_2d(X), "X", 2)
         if self.bias is not None and X.shape[1] == self.d - 1:
             X = np.hstack([X, np.full((X.shape[0], 1), self.bias)])
         if X.shape[1] != self.d:

@@ -40,7 +40,8 @@ class Loss:
     kernel: ClassVar[int] = -1  # which branch of kernels.pull computes it; -1: none
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.factor) and self.factor > 0):
+        number = isinstance(self.factor, int | float | np.number)
+        if not (number and np.isfinite(self.factor) and self.factor > 0):
             raise ReluflowError(
                 f"loss factor must be a positive number, got {self.factor!r}: use factor=1.0"
             )

@@ -23,10 +23,12 @@ Array = NDArray[np.float64]
 def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
     """A read-only float64 copy of ``value``, or a sentence saying why not."""
     try:
+        if np.iscomplexobj(value):
+            raise TypeError
         array = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise ReluflowError(
-            f"{name} holds entries that are not numbers: expected a numeric array, "
+            f"{name} holds entries that are not real numbers: expected a numeric array, "
             "convert or drop the other columns"
         ) from None
     if array.ndim != ndim:
@@ -43,6 +45,35 @@ def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
         )
     array.setflags(write=False)
     return array
+
+
+def real_number(value: Any, name: str) -> float:
+    """``value`` as a float, or a sentence saying why not."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ReluflowError(f"{name} must be a number, got {value!r}") from None
+
+
+def check_leak(value: Any) -> float:
+    """Slope of the activation on negative inputs."""
+    leak = real_number(value, "leak")
+    if not 0.0 <= leak < 1.0:
+        raise ReluflowError(
+            f"leak must satisfy 0 <= leak < 1, got {leak:g}: 0 is ReLU, 0.01 a common leak"
+        )
+    return leak
+
+
+def check_bias(value: Any) -> float:
+    """Value of the constant feature."""
+    bias = real_number(value, "bias")
+    if not np.isfinite(bias) or bias == 0.0:
+        raise ReluflowError(
+            f"bias must be a finite non-zero number, got {bias:g}: "
+            "use bias=1.0, or None for no bias"
+        )
+    return bias
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,20 +138,11 @@ class Problem:
                 f"the {loss.name} loss needs labels -1 and +1, got {wrong:g}: "
                 "relabel the classes or use loss='half_square'"
             )
-        leak = float(self.leak)
-        if not 0.0 <= leak < 1.0:
-            raise ReluflowError(
-                f"leak must satisfy 0 <= leak < 1, got {leak:g}: 0 is ReLU, 0.01 a common leak"
-            )
+        leak = check_leak(self.leak)
         if self.reduction not in ("mean", "sum"):
             raise ReluflowError(f"reduction must be 'mean' or 'sum', got {self.reduction!r}")
         if self.bias is not None:
-            bias = float(self.bias)
-            if not np.isfinite(bias) or bias == 0.0:
-                raise ReluflowError(
-                    f"bias must be a finite non-zero number, got {bias:g}: "
-                    "use bias=1.0, or None for no bias"
-                )
+            bias = check_bias(self.bias)
             X = np.hstack([X, np.full((X.shape[0], 1), bias)])
             X.setflags(write=False)
             object.__setattr__(self, "bias", bias)
@@ -174,9 +196,19 @@ class Problem:
             changes["X"] = self.X[:, :-1]
         return replace(self, **changes)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the arguments it was made from, validated again when read."""
+        X = self.X if self.bias is None else self.X[:, :-1]
+        given = (X, self.y, self.loss, self.leak, self.reduction, self.bias)
+        return _rebuild, (given, self.name, dict(self.known))
+
     def __repr__(self) -> str:
         bias = "" if self.bias is None else f", bias={self.bias:g}"
         return (
             f"Problem({self.name}: n={self.n}, d={self.d}, {self.loss.name} "
             f"({self.reduction}), leak={self.leak:g}{bias})"
         )
+
+
+def _rebuild(given: tuple[Any, ...], name: str, known: dict[str, Any]) -> Problem:
+    return Problem(*given, name=name, known=known)
