@@ -27,6 +27,9 @@ class Stepper(Protocol):
     def weights(self) -> tuple[Array, Array, Array | None]:
         """Current (W, a, log_scale)."""
 
+    def outputs(self) -> Array | None:
+        """f at the samples, if that is cheaper than spelling out the network."""
+
     def pack(self) -> dict[str, NDArray]:
         """Whole state as arrays, for a checkpoint."""
 
@@ -112,6 +115,9 @@ class Fused(_Plain):
             self._rescale()
         return DONE, taken
 
+    def outputs(self) -> Array | None:
+        return self.f[self.samples.row]
+
     def pack(self) -> dict[str, NDArray]:
         return {**super().pack(), "dense.f": self.f, "dense.slope": self.slope}
 
@@ -179,6 +185,9 @@ class Blas(_Plain):
                 taken += 1
             self._rescale()
         return DONE, taken
+
+    def outputs(self) -> Array | None:
+        return None
 
     def cost(self) -> dict[str, Any]:
         return {"backend": "dense", "kernel": f"blas {self.dtype.name}"}

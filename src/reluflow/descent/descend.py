@@ -161,7 +161,6 @@ class _Loop:
         self.stepper = self._stepper(net)
         self.step, self.time = 0, 0.0
         self.retry: float = math.inf  # step at which a dense run counts its cones again
-        self.last_good = net
         self.cost: dict[str, Any] = {}
 
     def key(self) -> str:
@@ -222,8 +221,7 @@ class _Loop:
             while True:
                 wanted = self.recorder.next()
                 if wanted == self.step:
-                    self.last_good = self.network() if self.step else self.net
-                    self.recorder.record(self.step, self.step, self.time, self.last_good)
+                    self._record()
                     continue
                 if self.step >= steps or code == DIVERGED or interrupt.requested:
                     break
@@ -245,6 +243,10 @@ class _Loop:
                 self._write()
         self.cost = {**self.cost, **self.stepper.cost(), "seconds": clock.monotonic() - began}
         return self._result(code, steps)
+
+    def _record(self) -> None:
+        net = self.network if self.step else self.net
+        self.recorder.record(self.step, self.step, self.time, net, self.stepper.outputs())
 
     def _advance(self, count: int) -> int:
         if self.batches.size is not None:
@@ -284,7 +286,7 @@ class _Loop:
                 f"Use a smaller lr, it was {top:g} there.",
                 ok=False,
             )
-            final = self.last_good
+            final = self._finite()
         elif self.step < steps:
             status = Status(
                 "interrupted",
@@ -298,6 +300,13 @@ class _Loop:
             final = self.network() if self.step else self.net
             self.checkpoint.remove()
         return self.recorder.trajectory(final, status, self.cost, self.settings)
+
+    def _finite(self) -> Network:
+        """The current weights, or the start when they have become infinite."""
+        try:
+            return self.network()
+        except ReluflowError:
+            return self.net
 
     def _write(self) -> None:
         state = {
@@ -327,7 +336,6 @@ class _Loop:
         before = json.loads(str(state["loop.handover"]))
         if before:
             self.cost = {"handover": [tuple(change) for change in before]}
-        self.last_good = self.network() if self.step else self.net
         self.cost["resumed"] = self.step
 
 

@@ -166,6 +166,15 @@ class Lumped:
             Z[members] = L.Z[members] @ L.P[L.cone[members[0]]].T
         return join_scale(Z[:, :-1].copy(), Z[:, -1].copy(), L.exponent.copy(), keep=self.scaled)
 
+    def outputs(self) -> Array | None:
+        L, leak = self.lumps, self.samples.leak
+        if np.isinf(L.growth[L.count > 0]).any():  # moments not summed yet
+            return None
+        used = np.flatnonzero(L.count)
+        sums = L.unit[used, None] * L.S[used, :-1, -1]
+        slopes = leak + (1.0 - leak) * L.pattern[used]
+        return np.sum(L.X * (slopes.T @ sums), axis=1)[self.samples.row]
+
     def pack(self) -> dict[str, NDArray]:
         return {f"lumps.{name}": value for name, value in self.lumps._asdict().items()}
 

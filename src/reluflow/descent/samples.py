@@ -19,6 +19,7 @@ class Samples:
     X: Array
     y: Array
     weight: Array
+    row: NDArray[np.int64]  # which of these each sample of the problem is
     kind: int
     factor: float
     leak: float
@@ -42,23 +43,29 @@ def samples_of(problem: Problem, stochastic: bool) -> Samples:
     In full-batch descent equal samples with equal labels act as one of their total weight; a
     mini-batch weighs its own members, so there nothing is merged.
     """
-    X, y = problem.X, problem.y
+    X, y, row = problem.X, problem.y, np.arange(problem.n)
     if stochastic:
         weight = np.ones(problem.n)
     else:
         weight = np.full(problem.n, problem.weight)
         if X.size <= _MERGE_LIMIT:
-            rows, first, count = np.unique(
-                np.column_stack([X, y]), axis=0, return_index=True, return_counts=True
+            _, first, inverse, count = np.unique(
+                np.column_stack([X, y]),
+                axis=0,
+                return_index=True,
+                return_inverse=True,
+                return_counts=True,
             )
-            if len(rows) < problem.n:
+            if len(first) < problem.n:
                 order = np.argsort(first)
                 X, y = X[first[order]], y[first[order]]
                 weight = problem.weight * count[order].astype(np.float64)
+                row = np.argsort(order)[inverse.reshape(-1)]
     return Samples(
         np.ascontiguousarray(X),
         np.ascontiguousarray(y),
         weight,
+        row,
         problem.loss.kernel,
         problem.loss.kernel_factor,
         problem.leak,

@@ -14,19 +14,24 @@ from reluflow.network import Network
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
-Measure = Callable[[Problem, Network], Any]
 
 
 @dataclass(frozen=True)
 class Observable:
-    """A named function of (problem, network) with the dimensions of its value."""
+    """A named function of (problem, network) with the dimensions of its value.
+
+    With ``of_outputs`` the function takes (problem, f) instead, f the outputs at the samples:
+    then a run need not spell out its neurons to record it.
+    """
 
     name: str
-    measure: Measure
+    measure: Callable[[Problem, Any], Any]
     dims: tuple[str, ...] = ()
+    of_outputs: bool = False
 
     def __call__(self, problem: Problem, net: Network) -> Array:
-        return np.asarray(self.measure(problem, net), dtype=float)
+        given = problem.outputs(net) if self.of_outputs else net
+        return np.asarray(self.measure(problem, given), dtype=float)
 
 
 def slopes(problem: Problem, net: Network) -> Array:
@@ -113,14 +118,10 @@ def _change_directions(problem: Problem, net: Network) -> float:
     return float(np.sum(np.divide(moved, size, out=np.zeros_like(size), where=size > 0)))
 
 
-def _fraction_right(problem: Problem, net: Network) -> float:
-    return float(np.mean(problem.y * problem.outputs(net) > 0))
-
-
 OBSERVABLES: dict[str, Observable] = {
     o.name: o
     for o in (
-        Observable("outputs", lambda p, net: p.outputs(net), ("sample",)),
+        Observable("outputs", lambda p, f: f, ("sample",), of_outputs=True),
         Observable("norms", lambda p, net: np.exp(net.log_norms), ("neuron",)),
         Observable("log_norms", lambda p, net: net.log_norms, ("neuron",)),
         Observable("outer", lambda p, net: net.weights()[1], ("neuron",)),
@@ -132,9 +133,9 @@ OBSERVABLES: dict[str, Observable] = {
         Observable("cones", _cones),
         Observable("balance", _balance, ("neuron",)),
         Observable("invariant", _invariant, ("neuron",)),
-        Observable("margin", lambda p, net: np.min(p.y * p.outputs(net))),
+        Observable("margin", lambda p, f: np.min(p.y * f), of_outputs=True),
         Observable("normalized_margin", _normalized_margin),
-        Observable("accuracy", _fraction_right),
+        Observable("accuracy", lambda p, f: np.mean(p.y * f > 0), of_outputs=True),
         Observable("stable_rank", _stable_rank),
         Observable("spectral_norm", _spectral_norm),
         Observable("change_norms", _change_norms),

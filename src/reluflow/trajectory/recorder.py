@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from reluflow.trajectory.save import Save
 from reluflow.trajectory.status import Status
 from reluflow.trajectory.trajectory import States, Trajectory
 
+Array = NDArray[np.float64]
+
 
 def provenance() -> dict[str, str]:
     """Versions a stored run carries."""
@@ -32,6 +34,18 @@ def provenance() -> dict[str, str]:
         "numba": numba.__version__,
         "python": platform.python_version(),
     }
+
+
+class _Lazy:
+    """A network spelled out when first asked for."""
+
+    def __init__(self, net: Network | Callable[[], Network]) -> None:
+        self._net = net
+
+    def __call__(self) -> Network:
+        if not isinstance(self._net, Network):
+            self._net = self._net()
+        return self._net
 
 
 class Recorder:
@@ -75,27 +89,38 @@ class Recorder:
             following = self.end if self.policy.ends and self._position < self.end else math.inf
         return following
 
-    def record(self, position: float, step: int, time: float, net: Network) -> None:
-        """Keep the state at ``position`` if the policy wants it."""
-        self._position = position
-        if not self.policy.wants(self.problem, net, position):
-            return
-        self.keep(step, time, net)
+    def record(
+        self,
+        position: float,
+        step: int,
+        time: float,
+        net: Network | Callable[[], Network],
+        f: Array | None = None,
+    ) -> None:
+        """Keep the state at ``position`` if the policy wants it.
 
-    def keep(self, step: int, time: float, net: Network) -> None:
-        """Append one record."""
-        f = self.problem.outputs(net)
+        ``net`` may be a function that spells the network out; with the outputs ``f`` given, it
+        is called only if something recorded needs more than them.
+        """
+        self._position = position
+        state = _Lazy(net)
+        if self.policy.wants(self.problem, state, position):
+            self._keep(step, time, state, f)
+
+    def _keep(self, step: int, time: float, state: _Lazy, f: Array | None) -> None:
+        f = self.problem.outputs(state()) if f is None else f
         columns = self._columns
         columns["steps"].append(step)
         columns["times"].append(time)
         columns["loss"].append(float(self.problem.value(f)))
         columns["log_loss"].append(float(self.problem.log_value(f)))
         if self.states:
-            columns["W"].append(net.W)
-            columns["a"].append(net.a)
-            columns["log_scale"].append(net.log_scale)
-        for observable in self.observables:
-            columns[observable.name].append(observable(self.problem, net))
+            columns["W"].append(state().W)
+            columns["a"].append(state().a)
+            columns["log_scale"].append(state().log_scale)
+        for o in self.observables:
+            value = o.measure(self.problem, f) if o.of_outputs else o(self.problem, state())
+            columns[o.name].append(np.asarray(value, dtype=float))
 
     @property
     def last_loss(self) -> float:

@@ -32,8 +32,8 @@ class Save:
         """First wanted position beyond ``position``; inf when there is none."""
         return math.inf
 
-    def wants(self, problem: Problem, net: Network, position: float) -> bool:
-        """Whether the state at a wanted position is to be kept."""
+    def wants(self, problem: Problem, state: Callable[[], Network], position: float) -> bool:
+        """Whether the state at a wanted position is to be kept; ``state()`` is the network."""
         return True
 
     def describe(self) -> str:
@@ -101,8 +101,8 @@ class When(Save):
     def after(self, position: float, whole: bool) -> float:
         return self.check.after(position, whole)
 
-    def wants(self, problem: Problem, net: Network, position: float) -> bool:
-        return bool(self.predicate(problem, net, position))
+    def wants(self, problem: Problem, state: Callable[[], Network], position: float) -> bool:
+        return bool(self.predicate(problem, state(), position))
 
     def describe(self) -> str:
         name = getattr(self.predicate, "__name__", "predicate")

@@ -40,6 +40,8 @@ def to_dataset(run: Trajectory) -> xr.Dataset:
             data["log_scale"] = (("record", "neuron"), run.networks.log_scale)
     for name, values in run.observables.items():
         data[f"observable_{name}"] = (("record", *run.observable_dims[name]), values)
+    for name, column in run.events.items():
+        data[f"event_{name}"] = ("event", column)
     about = {
         "problem": {
             "name": problem.name,
@@ -132,6 +134,9 @@ def _from_dataset(data: xr.Dataset) -> Trajectory:
         status=Status(about["status"]["code"], about["status"]["sentence"], about["status"]["ok"]),
         cost=about["cost"],
         settings=about["settings"],
+        events={
+            str(name)[6:]: data[name].values for name in data.data_vars if str(name)[:6] == "event_"
+        },
     )
 
 

@@ -66,6 +66,8 @@ class Trajectory:
         A sentence; ``status.code`` for programs.
     cost, settings : mappings
         What the run used, and everything needed to repeat it (versions and seed included).
+    events : mapping
+        Kinks met by a flow: arrays neuron, sample, time and kind of equal length.
     """
 
     problem: Problem
@@ -80,6 +82,7 @@ class Trajectory:
     status: Status
     cost: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    events: Mapping[str, NDArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.steps)

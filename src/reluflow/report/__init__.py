@@ -1,0 +1,1 @@
+"""Drawings: functions that take ``ax=`` and return it, without global state."""
