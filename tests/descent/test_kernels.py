@@ -14,8 +14,8 @@ from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take, take_all
 
 def test_exponentials_to_two_units_in_the_last_place():
     x = np.concatenate([np.linspace(-708, 708, 4001), np.linspace(-1, 1, 2001), [0.0]])
-    out = np.empty_like(x)
-    exponentials(x, out)
+    out = x.copy()
+    exponentials(out, np.empty_like(x))
     with mpmath.workdps(40):
         exact = np.array([float(mpmath.mpf(float(o)) / mpmath.exp(mpmath.mpf(float(v))) - 1)
                           for o, v in zip(out, x, strict=True)])  # fmt: skip
@@ -28,16 +28,16 @@ def test_pulls_are_weighted_slopes(name):
     rng = np.random.default_rng(0)
     f, y, weight = 5 * rng.normal(size=101), rng.choice([-1.0, 1.0], 101), rng.random(101)
     c = np.empty(101)
-    all_pulls(loss.kernel, loss.kernel_factor, f, y, weight, c)
+    all_pulls(loss.kernel, loss.kernel_factor, f, y, weight, c, np.empty(101))
     assert np.allclose(c, -weight * loss.slope(f, y), rtol=1e-14, atol=0)
 
 
 def test_pulls_of_a_batch_count_repeats_and_skip_padding():
     f, y, weight = np.zeros(4), np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4)
     c = np.empty(4)
-    pulls(0, 1.0, f, y, weight, np.array([2, 0, 2, -1]), True, c)
+    pulls(0, 1.0, f, y, weight, np.array([2, 0, 2, -1]), True, c, np.empty(4))
     assert np.allclose(c, [1 / 3, 0, 2.0, 0])
-    pulls(0, 1.0, f, y, weight, np.array([2, 0, 2, -1]), False, c)
+    pulls(0, 1.0, f, y, weight, np.array([2, 0, 2, -1]), False, c, np.empty(4))
     assert np.allclose(c, [1, 0, 6, 0])
 
 
@@ -63,8 +63,8 @@ def test_wheel_never_looks_late_nor_more_than_a_quarter_early(slacks, seed):
         for j in out[: take(0, path[0], head, mark, used, link, due, out)]:
             slack = left.pop(int(j))
             travelled = path[0] - start
-            assert travelled <= slack + 1e-9 * path[0] + 2.0**-18
-            assert travelled >= min(0.7 * slack, 100.0) - 1e-9 or slack < 2.0**-17
+            assert travelled <= slack + 1e-9 * path[0]
+            assert travelled >= min(0.7 * slack, 100.0) - 1e-9
     assert not left
 
 

@@ -85,19 +85,11 @@ class Fused(_Plain):
         super().__init__(net, np.dtype(np.float64))
         self.samples, self.both, self.limit = samples, both, limit
         self.XT = np.ascontiguousarray(samples.X.T)
-        self.f = np.empty(samples.n)
-        self.slope = np.empty((net.m, samples.n))
-        self._refresh()
-
-    def _refresh(self) -> None:
-        from reluflow.kernels.dense import add_outputs
-
-        s = np.empty(self.samples.n)
-        self.f[:] = 0.0
-        for j in range(self.a.size):
-            add_outputs(
-                j, self.W, self.a, self.scale2, self.XT, self.samples.leak, self.slope, s, self.f
-            )
+        S = samples.X @ self.W.T
+        phi = np.where(S > 0, S, samples.leak * S)
+        self.f = phi @ (self.a * self.scale2)
+        stored = samples.d != 2  # with two features the kernel computes signs anew
+        self.slope = np.where(S.T > 0, 1.0, samples.leak) if stored else np.empty((0, 0))
 
     def advance(self, rates: Array, batches: NDArray[np.int64]) -> tuple[int, int]:
         from reluflow.kernels.dense import dense_steps

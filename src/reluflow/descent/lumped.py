@@ -55,6 +55,7 @@ class Lumped:
         self.scaled = net.log_scale is not None
         self.work = lumped_weights(samples.n, samples.d)
         n, d, m = samples.n, samples.d, net.m
+        self.dims = (0,) * d if d <= 3 else np.empty(d)
         exponent, mantissa = split_scale(net.log_scale, m)
         patterns, cone = cones_of(samples.X, net.W)
         bound = circle_bounds(samples.X)
@@ -149,7 +150,7 @@ class Lumped:
         q, taken = self.samples, 0
         while True:
             code, done = lumped_steps(
-                self.lumps, q.y, q.weight, q.kind, q.factor, q.leak, self.both,
+                self.dims, self.lumps, q.y, q.weight, q.kind, q.factor, q.leak, self.both,
                 rates[taken:], batches[taken:], q.mean_batch, self.limit,
                 self.dense_work, self.work,
             )  # fmt: skip

@@ -34,6 +34,25 @@ def add_up(j, slope, c, XT, D):
         D[i] = total
 
 
+@njit(cache=True, fastmath={"contract"})
+def add_outputs_planar(w0, w1, outer, x0, x1, leak, f):
+    """:func:`add_outputs` for two features, in one pass and without storing slopes."""
+    for k in range(f.size):
+        s = w0 * x0[k] + w1 * x1[k]
+        f[k] += outer * max(s, leak * s)
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def add_up_planar(w0, w1, x0, x1, c, leak):
+    """:func:`add_up` for two features; the signs are computed anew."""
+    first, second = 0.0, 0.0
+    for k in range(c.size):
+        g = c[k] if w0 * x0[k] + w1 * x1[k] > 0.0 else leak * c[k]
+        first += g * x0[k]
+        second += g * x1[k]
+    return first, second
+
+
 @njit(cache=True)
 def dense_steps(
     W, a, scale2, XT, y, weight, kind, factor, leak, both, lrs, batches, mean_batch, limit, f, slope
@@ -41,27 +60,35 @@ def dense_steps(
     """Take len(lrs) steps in place; f (n,) and slope (m, n) belong to the state on entry and exit.
 
     w_j += lr a_j D_j, a_j += lr <w_j, D_j> (if ``both``), D_j = sum_k phi'_jk c_k x_k. Returns a
-    code and the number of steps taken.
+    code and the number of steps taken. With two features ``slope`` is not used.
     """
     (d, n), m = XT.shape, a.size
+    planar = d == 2
     c, s = np.empty(n), np.empty(n)
     D = np.empty(d)
+    x0, x1 = XT[0], XT[d - 1]
     for t in range(lrs.size):
         if exploded(f, limit):
             return DIVERGED, t
-        pulls(kind, factor, f, y, weight, batches[t], mean_batch, c)
+        pulls(kind, factor, f, y, weight, batches[t], mean_batch, c, s)
         lr = lrs[t]
         for k in range(n):
             f[k] = 0.0
         for j in range(m):
-            add_up(j, slope, c, XT, D)
+            if planar:
+                D[0], D[1] = add_up_planar(W[j, 0], W[j, 1], x0, x1, c, leak)
+            else:
+                add_up(j, slope, c, XT, D)
             outer, inner = a[j], 0.0
             for i in range(d):
                 inner += W[j, i] * D[i]
                 W[j, i] += lr * outer * D[i]
             if both:
                 a[j] = outer + lr * inner
-            add_outputs(j, W, a, scale2, XT, leak, slope, s, f)
+            if planar:
+                add_outputs_planar(W[j, 0], W[j, 1], scale2[j] * a[j], x0, x1, leak, f)
+            else:
+                add_outputs(j, W, a, scale2, XT, leak, slope, s, f)
     if exploded(f, limit):
         return DIVERGED, lrs.size
     return DONE, lrs.size

@@ -48,9 +48,9 @@ PATIENCE = 4  # unprofitable windows in a row before handing over
 
 
 @inner
-def outputs(cones, count, unit, S, T, A, parent, start, flips, sample, sign, X, leak, f):
+def outputs(dims, cones, count, unit, S, T, A, parent, start, flips, sample, sign, X, leak, f):
     """f(x_k) = <x_k, leak * (all) + (1 - leak) * (cones in which k is active)>."""
-    n, d = X.shape
+    n, d = X.shape[0], len(dims)
     for u in range(cones):
         size2 = unit[u] if count[u] > 0 else 0.0
         for i in range(d):
@@ -72,9 +72,9 @@ def outputs(cones, count, unit, S, T, A, parent, start, flips, sample, sign, X, 
 
 
 @inner
-def pulls_of_cones(cones, D, parent, start, flips, sample, sign, X, leak, c):
+def pulls_of_cones(dims, cones, D, parent, start, flips, sample, sign, X, leak, c):
     """D_u = sum_k phi'_{u_k} c_k x_k for every cone, down the tree."""
-    n, d = X.shape
+    n, d = X.shape[0], len(dims)
     for i in range(d):
         D[0, i] = 0.0
     if leak > 0.0:
@@ -91,9 +91,9 @@ def pulls_of_cones(cones, D, parent, start, flips, sample, sign, X, leak, c):
 
 
 @inner
-def advance(u, S, P, D, h, both, AD):
+def advance(dims, u, S, P, D, h, both, AD):
     """S <- (I+hM) S (I+hM)^T and P <- (I+hM) P, M = [[0, D], [D^T (if both), 0]]."""
-    d = AD.size
+    d = len(dims)
     s, vD, DAD = S[u, d, d], 0.0, 0.0
     for i in range(d):
         total = 0.0
@@ -138,9 +138,9 @@ def reach(u, D, size, arc, ray):
 
 
 @inner
-def step_cones(cones, count, S, P, D, path, growth, due, arc, ray, h, both, AD):
+def step_cones(dims, cones, count, S, P, D, path, growth, due, arc, ray, h, both, AD):
     """Move every occupied cone by one step; True when some cone needs attention."""
-    d = AD.size
+    d = len(dims)
     attention = False
     for u in range(cones):
         if count[u] == 0:
@@ -155,7 +155,7 @@ def step_cones(cones, count, S, P, D, path, growth, due, arc, ray, h, both, AD):
         size = math.sqrt(size2)
         path[u] += abs(h) * reach(u, D, size, arc, ray) * math.sqrt(row2)
         growth[u] *= 1.0 + abs(h) * size
-        advance(u, S, P, D, h, both, AD)
+        advance(dims, u, S, P, D, h, both, AD)
         if path[u] > due[u] or growth[u] > GROWTH_LIMIT:
             attention = True
     return attention
@@ -198,6 +198,7 @@ def pays(L, dense_work, weights):
 
 @njit(cache=True)
 def lumped_steps(
+    dims,
     L,
     y,
     weight,
@@ -214,28 +215,30 @@ def lumped_steps(
 ):
     """Take up to len(lrs) steps in place: (code, steps taken).
 
+    ``dims`` only has a length, d: as a tuple it is a constant to the compiler, which then unrolls
+    the short loops; as an array it is any number.
+
     GROW asks for larger cone arrays (changes of cone stay pending), UNPROFITABLE says that the
     dense kernel would have been cheaper for PATIENCE windows, DIVERGED that f left the numbers.
     """
     n, e = L.X.shape[0], L.Z.shape[1]
     z, AD, work = np.empty(e), np.empty(e - 1), np.empty((e, e))
-    seen = np.empty(n, np.uint8)
+    seen, scratch = np.empty(n, np.uint8), np.empty(n)
     counts, parent, start, flips = L.counts, L.parent, L.flip_start, L.flip_count
-    sample, sign, X, S, D, c = L.flip_sample, L.flip_sign, L.X, L.S, L.D, L.c
+    sample, sign, X, S, D = L.flip_sample, L.flip_sign, L.X, L.S, L.D
+    count, unit, T, A, f, c = L.count, L.unit, L.T, L.A, L.f, L.c
     attend(L, z, seen)
     if not apply_moves(L, z, seen, work):
         return GROW, 0
     for t in range(lrs.size):
         cones = counts[CONES]
-        outputs(
-            cones, L.count, L.unit, S, L.T, L.A, parent, start, flips, sample, sign, X, leak, L.f
-        )
-        if exploded(L.f, limit):
+        outputs(dims, cones, count, unit, S, T, A, parent, start, flips, sample, sign, X, leak, f)
+        if exploded(f, limit):
             return DIVERGED, t
-        pulls(kind, factor, L.f, y, weight, batches[t], mean_batch, c)
-        pulls_of_cones(cones, D, parent, start, flips, sample, sign, X, leak, c)
+        pulls(kind, factor, f, y, weight, batches[t], mean_batch, c, scratch)
+        pulls_of_cones(dims, cones, D, parent, start, flips, sample, sign, X, leak, c)
         attention = step_cones(
-            cones, L.count, S, L.P, D, L.path, L.growth, L.due, L.arc, L.ray, lrs[t], both, AD
+            dims, cones, count, S, L.P, D, L.path, L.growth, L.due, L.arc, L.ray, lrs[t], both, AD
         )
         counts[STEPS] += 1
         if attention:

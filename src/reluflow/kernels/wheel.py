@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 NONE = -1
-FINEST, LEVELS, PER_LEVEL = -18, 28, 8
+FINEST, LEVELS, PER_LEVEL = -48, 58, 8
 AT_ONCE, NEVER = LEVELS, LEVELS + 1  # two more levels, of which only the first slot is used
 SLOTS = (LEVELS + 2) * PER_LEVEL
 
