@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= out
 
-.PHONY: all test slow lint format bench clean
+.PHONY: all test slow lint format bench clean clean-kernels
 all: $(VENV)/.runtime
 	$(BIN)/reluflow reproduce BF24 F2 -o $(OUT)
 
@@ -42,5 +42,8 @@ $(VENV)/.torch: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e ".[torch]"
 	touch $@ $(VENV)/.runtime
 
-clean:
+clean-kernels:
+	find src -name '*.nb[ic]' -delete
+
+clean: clean-kernels
 	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache
