@@ -71,6 +71,7 @@ def reproduce(
         raise ReluflowError(f"no figure {name!r} here yet: expected one of {known}")
     results = []
     for key in wanted:
+        print(f"{' '.join(key)}: working (first use compiles kernels)", file=sys.stderr)
         result = make(*key, out, quick)
         results.append(result)
         if not as_json:

@@ -65,6 +65,12 @@ class Lumped:
             "cone": cone,
             "link": np.full(m, NONE),
             "pending": np.zeros(m, dtype=np.int64),
+            "loose": np.zeros(m, dtype=np.int64),
+            "calm": np.full(m, NONE),
+            "near": np.full(m, NONE),
+            "rest": np.zeros(m),
+            "other": np.full(m, NONE),
+            "size2": np.ones(m),
             "scratch": np.zeros(m, dtype=np.int64),
             "X": samples.X.copy(),
             "size": np.linalg.norm(samples.X, axis=1),
@@ -134,11 +140,12 @@ class Lumped:
         """Drop empty cones, re-plant the others and make room for as many again."""
         old = self.lumps._asdict()
         cones = int(self.lumps.counts[kernel.CONES])
-        kept = np.flatnonzero((old["count"][:cones] > 0) | (np.arange(cones) == 0))
-        place = np.zeros(cones, dtype=np.int64)  # neurons between cones fall back on the root
+        kept = np.unique(np.append(old["cone"], 0))  # row 0, the silent cone, is the root
+        place = np.full(cones, NONE)
         place[kept] = np.arange(kept.size)
         neurons = {name: old[name] for name in self._shared}
         neurons["cone"] = place[neurons["cone"]]
+        neurons["other"][:] = NONE
         new, order = self._planted(neurons, old["pattern"][kept])
         for name in _PER_CONE:
             getattr(new, name)[: kept.size] = old[name][kept[order]]
@@ -165,15 +172,19 @@ class Lumped:
         order = np.argsort(L.cone, kind="stable")
         for members in np.split(order, np.flatnonzero(np.diff(L.cone[order])) + 1):
             Z[members] = L.Z[members] @ L.P[L.cone[members[0]]].T
+        alone = L.calm != NONE
+        Z[alone] = L.Z[alone]
         return join_scale(Z[:, :-1].copy(), Z[:, -1].copy(), L.exponent.copy(), keep=self.scaled)
 
     def outputs(self) -> Array | None:
         L, leak = self.lumps, self.samples.leak
         if np.isinf(L.growth[L.count > 0]).any():  # moments not summed yet
             return None
-        used = np.flatnonzero(L.count)
-        sums = L.unit[used, None] * L.S[used, :-1, -1]
-        slopes = leak + (1.0 - leak) * L.pattern[used]
+        sums = np.where(L.count > 0, L.unit, 0.0)[:, None] * L.S[:, :-1, -1]
+        alone = L.loose[: L.counts[kernel.LOOSE]]
+        outer = L.size2[alone] * L.Z[alone, -1]
+        np.add.at(sums, L.cone[alone], outer[:, None] * L.Z[alone, :-1])
+        slopes = leak + (1.0 - leak) * L.pattern
         return np.sum(L.X * (slopes.T @ sums), axis=1)[self.samples.row]
 
     def pack(self) -> dict[str, NDArray]:
@@ -186,7 +197,7 @@ class Lumped:
         counts = self.lumps.counts
         return {
             "backend": "lumped",
-            "cones": int(counts[kernel.OCCUPIED]),
+            "cones": np.unique(self.lumps.cone).size,
             "looks": int(counts[kernel.LOOKS]),
             "moves": int(counts[kernel.MOVES]),
             "rebases": int(counts[kernel.REBASES]),

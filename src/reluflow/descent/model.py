@@ -4,6 +4,7 @@ Only ratios matter. ``benchmarks/descend.py`` prints predicted and measured time
 can see how far the model can be trusted.
 
 lumped: fixed(n, d) + cones * cone(d) + flips * flip(d) + looks * look(n, d) + moves * move(n, d)
+        + loose neurons * loose(d)
 fused:  m * n * pair(d) + n * sample
 blas:   call + m * n * (pass + d * product)
 """
@@ -17,7 +18,7 @@ SAMPLE = 3.0  # pull of one sample
 
 
 def lumped_weights(n: int, d: int) -> NDArray[np.float64]:
-    """Cost per step, cone, flip, look and move of the lumped kernel."""
+    """Cost per step, cone, flip, look, move and loose neuron of the lumped kernel."""
     e = d + 1
     signs = 120.0 if d == 2 else n * (1.0 + 0.8 * d) + 40.0  # two features: one angle tells all
     return np.array(
@@ -27,6 +28,7 @@ def lumped_weights(n: int, d: int) -> NDArray[np.float64]:
             1.5 * d + 2.0,
             signs + 2.0 * e * e + 20.0,
             signs + e**3 + 200.0,
+            20.0 + 3.0 * d,
         ]
     )
 

@@ -7,7 +7,8 @@ from its parent by a few flipped samples: D_u and f are sums along the tree, so 
 flips, not cones times samples. A neuron is looked at only when its deadline passes: with
 base vector Z_j, <w_j, x_k>/|x_k| moves at most |Z_j| times the path length that its cone adds
 up, lr |P[a, :]| |<D_u, x_k>|/|x_k| per step, maximised over k; the slack to the nearest
-hyperplane buys the time until the next look.
+hyperplane buys the time until the next look. Neurons that change cone are followed one by one
+for a while (kernels.loose).
 
 All sizes carry a power of two per neuron (``exponent``) and per cone (``level``), so scales far
 outside the range of floats are exact.
@@ -19,16 +20,18 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels.inner import inner
+from reluflow.kernels.loose import add_loose, follow_loose, let_loose, step_loose
 from reluflow.kernels.lumps import (
     CONES,
     FLIPS,
     LOOKS,
     LOOKS_BEFORE,
+    LOOSE,
     MOVES,
     MOVES_BEFORE,
+    PENDING,
     SLOW,
     STEPS,
-    apply_moves,
     current,
     inspect,
     leave,
@@ -48,13 +51,19 @@ PATIENCE = 4  # unprofitable windows in a row before handing over
 
 
 @inner
-def outputs(dims, cones, count, unit, S, T, A, parent, start, flips, sample, sign, X, leak, f):
-    """f(x_k) = <x_k, leak * (all) + (1 - leak) * (cones in which k is active)>."""
-    n, d = X.shape[0], len(dims)
+def sums_of_lumps(dims, cones, count, unit, S, T):
+    """T_u = sum of a w over the lump of cone u."""
+    d = len(dims)
     for u in range(cones):
         size2 = unit[u] if count[u] > 0 else 0.0
         for i in range(d):
             T[u, i] = size2 * S[u, i, d]
+
+
+@inner
+def outputs(dims, cones, T, A, parent, start, flips, sample, sign, X, leak, f):
+    """f(x_k) = <x_k, leak * (all) + (1 - leak) * (cones in which k is active)>, up the tree."""
+    n, d = X.shape[0], len(dims)
     for k in range(n):
         for i in range(d):
             A[k, i] = 0.0
@@ -191,6 +200,7 @@ def pays(L, dense_work, weights):
     work = WINDOW * (weights[0] + weights[1] * L.counts[CONES] + weights[2] * L.counts[FLIPS])
     work += weights[3] * (L.counts[LOOKS] - L.counts[LOOKS_BEFORE])
     work += weights[4] * (L.counts[MOVES] - L.counts[MOVES_BEFORE])
+    work += weights[5] * WINDOW * L.counts[LOOSE]
     L.counts[LOOKS_BEFORE], L.counts[MOVES_BEFORE] = L.counts[LOOKS], L.counts[MOVES]
     L.counts[SLOW] = L.counts[SLOW] + 1 if work > WINDOW * dense_work else 0
     return L.counts[SLOW] < PATIENCE
@@ -227,24 +237,31 @@ def lumped_steps(
     counts, parent, start, flips = L.counts, L.parent, L.flip_start, L.flip_count
     sample, sign, X, S, D = L.flip_sample, L.flip_sign, L.X, L.S, L.D
     count, unit, T, A, f, c = L.count, L.unit, L.T, L.A, L.f, L.c
+    loose, cone, Z = L.loose, L.cone, L.Z
     attend(L, z, seen)
-    if not apply_moves(L, z, seen, work):
+    if not let_loose(L, seen):
         return GROW, 0
     for t in range(lrs.size):
-        cones = counts[CONES]
-        outputs(dims, cones, count, unit, S, T, A, parent, start, flips, sample, sign, X, leak, f)
+        cones, h = counts[CONES], lrs[t]
+        sums_of_lumps(dims, cones, count, unit, S, T)
+        add_loose(dims, counts[LOOSE], loose, cone, Z, L.size2, T)
+        outputs(dims, cones, T, A, parent, start, flips, sample, sign, X, leak, f)
         if exploded(f, limit):
             return DIVERGED, t
         pulls(kind, factor, f, y, weight, batches[t], mean_batch, c, scratch)
         pulls_of_cones(dims, cones, D, parent, start, flips, sample, sign, X, leak, c)
         attention = step_cones(
-            dims, cones, count, S, L.P, D, L.path, L.growth, L.due, L.arc, L.ray, lrs[t], both, AD
+            dims, cones, count, S, L.P, D, L.path, L.growth, L.due, L.arc, L.ray, h, both, AD
         )
         counts[STEPS] += 1
-        if attention:
+        if counts[LOOSE] > 0:
+            step_loose(dims, counts[LOOSE], loose, cone, Z, L.rest, D, h, both)
+        if attention:  # before neurons join: a wheel may be filed into only once its due are out
             attend(L, z, seen)
-            if not apply_moves(L, z, seen, work):
-                return GROW, t + 1
+        if counts[LOOSE] > 0:
+            follow_loose(L, z, seen, work)
+        if counts[PENDING] > 0 and not let_loose(L, seen):
+            return GROW, t + 1
         if counts[STEPS] % WINDOW == 0 and not pays(L, dense_work, weights):
             return UNPROFITABLE, t + 1
     return DONE, lrs.size

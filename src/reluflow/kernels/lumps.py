@@ -12,8 +12,9 @@ from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take_all
 (
     CONES,  # cones in the tree, empty ones included
     FLIPS,  # flipped samples along all edges
-    PENDING,  # neurons that left a cone and have not joined one yet
-    APPLIED,  # how many of them have
+    PENDING,  # neurons that left a cone and whose next one is not looked up yet
+    APPLIED,  # for how many of them it has been
+    LOOSE,  # neurons followed one by one
     STEPS,
     LOOKS,  # neurons looked at
     MOVES,  # changes of cone
@@ -22,8 +23,8 @@ from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take_all
     SLOW,  # windows in a row in which the dense kernel would have been cheaper
     LOOKS_BEFORE,  # LOOKS and MOVES at the start of the window
     MOVES_BEFORE,
-) = range(12)
-N_COUNTS = 12
+) = range(13)
+N_COUNTS = 13
 
 ROUNDING = 2.3e-16
 CLOSE = 1e-9  # angle below which a neuron counts as lying on a hyperplane
@@ -39,6 +40,12 @@ class Lumps(NamedTuple):
     cone: np.ndarray  # (m,)
     link: np.ndarray  # (m,) timer wheels
     pending: np.ndarray  # (m,) neurons between two cones; their Z is their current vector
+    loose: np.ndarray  # (m,) neurons followed one by one; their Z is their current vector
+    calm: np.ndarray  # (m,) steps a loose neuron has spent in its cone; NONE for the others
+    near: np.ndarray  # (m,) sample whose hyperplane is nearest to a loose neuron
+    rest: np.ndarray  # (m,) its slack to all other hyperplanes
+    other: np.ndarray  # (m,) the cone across the nearest hyperplane, NONE if not known
+    size2: np.ndarray  # (m,) 4^exponent of a loose neuron
     scratch: np.ndarray  # (m,)
     pattern: np.ndarray  # (C, n) active samples
     key: np.ndarray  # (C,) hash of the pattern
@@ -372,7 +379,7 @@ def trace(S):
 
 @inner
 def leave(L, j, z):
-    """Neuron j, unfiled and with current vector z, leaves its cone and is pending."""
+    """Neuron j, unfiled and with current vector z, leaves the lump of its cone."""
     u = L.cone[j]
     before = trace(L.S[u])
     change_moments(L, u, L.exponent[j], z, -1.0)
@@ -387,9 +394,10 @@ def leave(L, j, z):
 
 
 @inner
-def join(L, j, u, slack, z, seen, work):
-    """Pending neuron j joins cone u."""
-    L.cone[j] = u
+def join(L, j, z, seen, work):
+    """Neuron j, whose Z is its current vector, joins the lump of its cone."""
+    u = L.cone[j]
+    slack, _, _ = inspect(L, L.Z[j], u, seen)
     L.count[u] += 1
     if L.count[u] == 1:
         L.counts[OCCUPIED] += 1
@@ -404,27 +412,23 @@ def join(L, j, u, slack, z, seen, work):
 
 
 @inner
-def apply_moves(L, z, seen, work):
-    """Let pending neurons join their new cones; False when there is no room for a new cone."""
-    n = L.X.shape[0]
-    while L.counts[APPLIED] < L.counts[PENDING]:
-        if L.counts[CONES] == L.count.size or L.counts[FLIPS] + n > L.flip_sample.size:
-            return False
-        j = L.pending[L.counts[APPLIED]]
-        u = L.cone[j]
-        slack, _, arc = inspect(L, L.Z[j], u, seen)
-        v = L.arc_cone[arc] if arc != NONE else NONE
+def cone_at(L, z, u, seen):
+    """The cone of the vector z, made below cone u if it is new; room must have been checked."""
+    _, _, arc = inspect(L, z, u, seen)
+    v = L.arc_cone[arc] if arc != NONE else NONE
+    if v == NONE:
+        look(L, z, L.pattern[u], seen)
+        key = hash_pattern(seen, L.code)
+        v = find_cone(L, key, seen)
         if v == NONE:
-            look(L, L.Z[j], L.pattern[u], seen)
-            key = hash_pattern(seen, L.code)
-            v = find_cone(L, key, seen)
-            if v == NONE:
-                v = add_cone(L, seen, key, u)
-            if arc != NONE:
-                L.arc[v], L.arc_cone[arc] = arc, v
-        join(L, j, v, slack, z, seen, work)
-        L.counts[APPLIED] += 1
-        L.counts[MOVES] += 1
-    L.counts[PENDING] = 0
-    L.counts[APPLIED] = 0
-    return True
+            v = add_cone(L, seen, key, u)
+        if arc != NONE:
+            L.arc[v], L.arc_cone[arc] = arc, v
+    return v
+
+
+@inner
+def has_room(L):
+    """Whether one more cone fits."""
+    n = L.X.shape[0]
+    return L.counts[CONES] < L.count.size and L.counts[FLIPS] + n <= L.flip_sample.size
