@@ -7,7 +7,6 @@ import pytest
 
 from reluflow.papers import tk24
 
-
 ENDS = pytest.mark.parametrize(
     ("alpha", "low", "high"), [(math.pi / 2, 5.4, 5.7), (math.pi / 3, 5.8, 6.1)]
 )

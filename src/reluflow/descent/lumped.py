@@ -27,7 +27,7 @@ from reluflow.network import Network
 Array = NDArray[np.float64]
 
 _PER_CONE = (
-    "count", "head", "mark", "used", "due", "arc",
+    "inside", "head", "mark", "used", "due", "arc",
     "P", "S", "level", "unit", "path", "growth", "dirt",
 )  # fmt: skip
 
@@ -86,10 +86,10 @@ class Lumped:
         self.lumps, _ = self._planted(neurons, patterns)
         L, cones = self.lumps, len(patterns)
         slot = NEVER * PER_LEVEL
-        L.head[:cones, slot], L.link[:], L.count[:cones] = chains(L.cone, cones)
+        L.head[:cones, slot], L.link[:], L.inside[:cones] = chains(L.cone, cones)
         L.used[:cones] = 1 << NEVER
         L.growth[:cones] = np.inf  # so that the kernel sums moments and files neurons at once
-        L.counts[kernel.OCCUPIED] = np.count_nonzero(L.count)
+        L.counts[kernel.OCCUPIED] = np.count_nonzero(L.inside)
 
     def _planted(
         self, neurons: dict[str, NDArray], patterns: NDArray[np.uint8]
@@ -111,7 +111,7 @@ class Lumped:
             **neurons,
             pattern=padded(patterns, room - cones),
             key=padded(keys, room - cones),
-            count=np.zeros(room, np.int64),
+            inside=np.zeros(room, np.int64),
             head=np.full((room, SLOTS), NONE),
             mark=np.full((room, SLOTS), np.inf),
             used=np.zeros(room, np.int64),
@@ -178,9 +178,9 @@ class Lumped:
 
     def outputs(self) -> Array | None:
         L, leak = self.lumps, self.samples.leak
-        if np.isinf(L.growth[L.count > 0]).any():  # moments not summed yet
+        if np.isinf(L.growth[L.inside > 0]).any():  # moments not summed yet
             return None
-        sums = np.where(L.count > 0, L.unit, 0.0)[:, None] * L.S[:, :-1, -1]
+        sums = np.where(L.inside > 0, L.unit, 0.0)[:, None] * L.S[:, :-1, -1]
         alone = L.loose[: L.counts[kernel.LOOSE]]
         outer = L.size2[alone] * L.Z[alone, -1]
         np.add.at(sums, L.cone[alone], outer[:, None] * L.Z[alone, :-1])

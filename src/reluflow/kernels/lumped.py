@@ -174,7 +174,7 @@ def step_cones(dims, cones, count, S, P, D, path, growth, due, arc, ray, h, both
 def attend(L, z, seen):
     """Look at the neurons whose time has come; those with new signs leave their cone."""
     for u in range(L.counts[CONES]):
-        if L.count[u] == 0:
+        if L.inside[u] == 0:
             continue
         if L.path[u] > L.due[u]:
             total = take(u, L.path[u], L.head, L.mark, L.used, L.link, L.due, L.scratch)
@@ -187,7 +187,7 @@ def attend(L, z, seen):
                     leave(L, j, z)
                 else:
                     schedule(L, j, u, slack)
-        if L.count[u] > 0 and (
+        if L.inside[u] > 0 and (
             L.growth[u] > GROWTH_LIMIT
             or (L.dirt[u] > 0.0 and L.dirt[u] > (DIRT_LIMIT * trace(L.S[u])) ** 2)
         ):
@@ -236,7 +236,7 @@ def lumped_steps(
     seen, scratch = np.empty(n, np.uint8), np.empty(n)
     counts, parent, start, flips = L.counts, L.parent, L.flip_start, L.flip_count
     sample, sign, X, S, D = L.flip_sample, L.flip_sign, L.X, L.S, L.D
-    count, unit, T, A, f, c = L.count, L.unit, L.T, L.A, L.f, L.c
+    count, unit, T, A, f, c = L.inside, L.unit, L.T, L.A, L.f, L.c
     loose, cone, Z = L.loose, L.cone, L.Z
     attend(L, z, seen)
     if not let_loose(L, seen):

@@ -49,7 +49,7 @@ class Lumps(NamedTuple):
     scratch: np.ndarray  # (m,)
     pattern: np.ndarray  # (C, n) active samples
     key: np.ndarray  # (C,) hash of the pattern
-    count: np.ndarray  # (C,) neurons inside
+    inside: np.ndarray  # (C,) number of neurons lumped in the cone
     head: np.ndarray  # (C, SLOTS) timer wheel
     mark: np.ndarray  # (C, SLOTS)
     used: np.ndarray  # (C,) levels of the wheel in use
@@ -165,7 +165,7 @@ def add_cone(L, pattern, key, parent):
     L.counts[CONES] += 1
     copy(pattern, L.pattern[u])
     L.key[u] = key
-    L.count[u] = 0
+    L.inside[u] = 0
     for slot in range(SLOTS):
         L.head[u, slot] = NONE
     L.due[u] = np.inf
@@ -384,8 +384,8 @@ def leave(L, j, z):
     before = trace(L.S[u])
     change_moments(L, u, L.exponent[j], z, -1.0)
     L.dirt[u] += (ROUNDING * before) ** 2
-    L.count[u] -= 1
-    if L.count[u] == 0:
+    L.inside[u] -= 1
+    if L.inside[u] == 0:
         clear_cone(L, u)
         L.counts[OCCUPIED] -= 1
     store_base(L, j, z)
@@ -398,8 +398,8 @@ def join(L, j, z, seen, work):
     """Neuron j, whose Z is its current vector, joins the lump of its cone."""
     u = L.cone[j]
     slack, _, _ = inspect(L, L.Z[j], u, seen)
-    L.count[u] += 1
-    if L.count[u] == 1:
+    L.inside[u] += 1
+    if L.inside[u] == 1:
         L.counts[OCCUPIED] += 1
         set_level(L, u, L.exponent[j])
     change_moments(L, u, L.exponent[j], L.Z[j], 1.0)
@@ -431,4 +431,4 @@ def cone_at(L, z, u, seen):
 def has_room(L):
     """Whether one more cone fits."""
     n = L.X.shape[0]
-    return L.counts[CONES] < L.count.size and L.counts[FLIPS] + n <= L.flip_sample.size
+    return L.counts[CONES] < L.inside.size and L.counts[FLIPS] + n <= L.flip_sample.size
