@@ -1,0 +1,185 @@
+"""Box-constrained least norm: the gradient of minimal norm on a face of the arrangement."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def _free_solution(q, Z, free, f, Q, R, x):
+    """Minimise |q + sum_i x_i Z[free[i]]| over the first f free rows, by Gram-Schmidt twice.
+
+    Returns False when a row depends on the earlier ones (x is then not written).
+    """
+    d = q.size
+    for c in range(f):
+        row = Z[free[c]]
+        size = 0.0
+        for i in range(d):
+            Q[c, i] = row[i]
+            size += row[i] * row[i]
+        size = np.sqrt(size)
+        for b in range(c):
+            R[b, c] = 0.0
+        for _ in range(2):
+            for b in range(c):
+                p = 0.0
+                for i in range(d):
+                    p += Q[b, i] * Q[c, i]
+                R[b, c] += p
+                for i in range(d):
+                    Q[c, i] -= p * Q[b, i]
+        left = 0.0
+        for i in range(d):
+            left += Q[c, i] * Q[c, i]
+        left = np.sqrt(left)
+        if left <= 1e-12 * size or left == 0.0:
+            return False
+        R[c, c] = left
+        for i in range(d):
+            Q[c, i] /= left
+    # modified Gram-Schmidt on the right-hand side, then back substitution
+    r = q.copy()
+    for c in range(f):
+        p = 0.0
+        for i in range(d):
+            p += Q[c, i] * r[i]
+        x[c] = -p
+        for i in range(d):
+            r[i] -= p * Q[c, i]
+    for c in range(f - 1, -1, -1):
+        for b in range(c + 1, f):
+            x[c] -= R[c, b] * x[b]
+        x[c] /= R[c, c]
+    return True
+
+
+@njit(cache=True)
+def box_least_norm_from(base, Z, lo, state, slopes, D):
+    """As `box_least_norm`, started with slope lo where state is -1 and 1 where it is +1.
+
+    On return state holds -1 (at lo), +1 (at 1) or 0 (free) for each row.
+    """
+    k, d = Z.shape
+    size = np.empty(k)
+    scale = np.sqrt(np.sum(base * base))
+    for i in range(k):
+        size[i] = np.sqrt(np.sum(Z[i] * Z[i]))
+        scale += size[i]
+        slopes[i] = lo if state[i] < 0 else 1.0
+        state[i] = -1 if state[i] < 0 else 1
+    for c in range(d):
+        D[c] = base[c]
+    for i in range(k):
+        for c in range(d):
+            D[c] += slopes[i] * Z[i, c]
+    if k == 0:
+        return
+    most = min(k, d)
+    Q, R, x = np.empty((most, d)), np.empty((most, most)), np.empty(most)
+    free = np.empty(most + 1, np.int64)
+    f = 0
+    banned = np.zeros(k, np.bool_)
+    q, trial = np.empty(d), np.empty(d)
+    old_slopes, old_state = np.empty(k), np.empty(k, np.int8)
+    old_free = np.empty(most + 1, np.int64)
+    for _ in range(20 * (k + 5)):
+        # the bound whose release lowers the norm fastest
+        j, best = -1, 0.0
+        for i in range(k):
+            if state[i] == 0 or banned[i]:
+                continue
+            g = 0.0
+            for c in range(d):
+                g += Z[i, c] * D[c]
+            g = -g if state[i] < 0 else g
+            if g > 1e-14 * size[i] * scale and g / size[i] > best:
+                j, best = i, g / size[i]
+        if j < 0:
+            break
+        if f == most:  # as many independent free rows as dimensions: D is 0 up to rounding
+            banned[j] = True
+            continue
+        for i in range(k):
+            old_slopes[i] = slopes[i]
+            old_state[i] = state[i]
+        old_f = f
+        for i in range(f):
+            old_free[i] = free[i]
+        side = state[j]
+        state[j] = 0
+        free[f] = j
+        f += 1
+        ok, first = True, True
+        while f > 0:
+            for c in range(d):
+                q[c] = base[c]
+            for i in range(k):
+                if state[i] != 0:
+                    for c in range(d):
+                        q[c] += slopes[i] * Z[i, c]
+            ok = _free_solution(q, Z, free, f, Q, R, x)
+            if not ok:
+                break
+            if first and (x[f - 1] - slopes[j]) * side > 0.0:  # rounding: moves out of the box
+                ok = False
+                break
+            first = False
+            step = 1.0
+            for b in range(f):
+                now = slopes[free[b]]
+                if x[b] < lo:
+                    step = min(step, (now - lo) / (now - x[b]))
+                elif x[b] > 1.0:
+                    step = min(step, (1.0 - now) / (x[b] - now))
+            if step >= 1.0:
+                for b in range(f):
+                    slopes[free[b]] = min(max(x[b], lo), 1.0)  # out by a rounding at most
+                break
+            kept = 0
+            for b in range(f):
+                i = free[b]
+                now = slopes[i]
+                move = now + step * (x[b] - now)
+                if x[b] < lo and now - lo <= step * (now - x[b]) * (1.0 + 1e-15):
+                    slopes[i], state[i] = lo, -1
+                elif x[b] > 1.0 and 1.0 - now <= step * (x[b] - now) * (1.0 + 1e-15):
+                    slopes[i], state[i] = 1.0, 1
+                else:
+                    slopes[i] = min(max(move, lo), 1.0)
+                    free[kept] = i
+                    kept += 1
+            f = kept
+        # |D + move|^2 - |D|^2 from the move itself: a small gain is not lost in the squares
+        gain = 0.0
+        for c in range(d):
+            trial[c] = base[c]
+            move = 0.0
+            for i in range(k):
+                trial[c] += slopes[i] * Z[i, c]
+                move += (slopes[i] - old_slopes[i]) * Z[i, c]
+            gain += move * (2.0 * D[c] + move)
+        if ok and gain < 0.0:
+            banned[:] = False
+            for c in range(d):
+                D[c] = trial[c]
+        else:  # no progress beyond rounding: undo, and leave this bound alone
+            for i in range(k):
+                slopes[i] = old_slopes[i]
+                state[i] = old_state[i]
+            f = old_f
+            for i in range(f):
+                free[i] = old_free[i]
+            banned[j] = True
+
+
+@njit(cache=True)
+def box_least_norm(base, Z, lo, slopes, D):
+    """Minimise |base + sum_i slopes_i Z_i| over lo <= slopes_i <= 1, exactly, by active sets.
+
+    Z is (k, d), its rows possibly dependent, zero, or more than d; slopes (k,) and D (d,) are
+    written, D = base + sum_i slopes_i Z_i. D is unique; slopes are not when rows depend on each
+    other. Each step frees the bound whose release lowers the norm fastest, solves the free least
+    squares and clips; the norm falls strictly, so no active set comes twice.
+    """
+    state = np.full(Z.shape[0], -1, np.int8)
+    box_least_norm_from(base, Z, lo, state, slopes, D)

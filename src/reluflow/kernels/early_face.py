@@ -1,0 +1,149 @@
+"""Which side a neuron takes where it meets hyperplanes <w, x_k> = 0 under a frozen pull.
+
+A consistent velocity is a critical point v of H(v) = s G'(w; v) - |v|^2/2, G' the directional
+derivative: the slope of a sample on the face is 1 if v leaves towards the active side, leak if
+towards the other, and in between if v stays. Samples with s c_k < 0 make H concave (attracting:
+their part is a box-constrained least-norm problem with one answer), samples with s c_k > 0 make it
+convex (repelling: staying and leaving may both be critical).
+"""
+
+import numpy as np
+from numba import njit
+
+from reluflow.kernels.boxls import box_least_norm
+
+EPS = 2.220446049250313e-16
+PARALLEL = 32 * EPS  # |<D, x_k>| below this times |x_k| sum_i |c_i||x_i|: the neuron moves along
+
+
+_BLAS = 1000  # entries of X from which a call of the library pays
+
+
+@njit(cache=True)
+def cone_gradient(X, c, leak, u, D):
+    """Write sum of slope_k c_k x_k over the samples with u_k != 0 into D."""
+    n, d = X.shape
+    if X.size >= _BLAS:
+        f = np.where(u > 0, c, np.where(u < 0, leak * c, 0.0))
+        D[:] = np.dot(f, X)
+        return
+    D[:] = 0.0
+    for k in range(n):
+        slope = 1.0 if u[k] > 0 else (leak if u[k] < 0 else 0.0)
+        if slope != 0.0:
+            for i in range(d):
+                D[i] += slope * c[k] * X[k, i]
+
+
+@njit(cache=True)
+def inner(x, y):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
+
+
+@njit(cache=True)
+def products(X, w, out):
+    """Write <w, x_k> into out (n,)."""
+    if X.size >= _BLAS:
+        out[:] = np.dot(X, w)
+        return
+    for k in range(out.size):
+        out[k] = inner(w, X[k])
+
+
+@njit(cache=True)
+def _least_norm(base, X, c, leak, xn, box, nb, slope, D):
+    """Minimise |base + sum over box of slope_k c_k x_k|; write slopes (by sample) and D."""
+    d = base.size
+    if nb == 1:
+        k = box[0]
+        s = -inner(base, X[k]) / (c[k] * xn[k] * xn[k])
+        slope[k] = min(1.0, max(leak, s))
+        for i in range(d):
+            D[i] = base[i] + slope[k] * c[k] * X[k, i]
+        return
+    Z = np.empty((nb, d))
+    found = np.empty(nb)
+    for b in range(nb):
+        k = box[b]
+        for i in range(d):
+            Z[b, i] = c[k] * X[k, i]
+    box_least_norm(base, Z, leak, found, D)
+    for b in range(nb):
+        slope[box[b]] = found[b]
+
+
+@njit(cache=True)
+def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
+    """Resolve the face: new sides u_k for its samples (0: stays on it) and the gradient D.
+
+    Parameters are arrays of the problem, ``xn`` the norms of the samples, ``total`` the sum of
+    |c_i||x_i|, ``sa`` the sign of the outer weight, ``hold`` whether to stay at repelling
+    samples, ``face[:nf]`` the samples on the face (u_k = 0). ``slope`` and ``branch`` are
+    written for these samples. Returns False if no consistent choice was found.
+    """
+    d = X.shape[1]
+    cone_gradient(X, c, leak, u, D)
+    if nf == 0:
+        return True
+    base, sum_ = D.copy(), np.empty(d)
+    box = np.empty(nf, np.int64)
+    move = np.zeros(nf, np.int8)  # 0: in the box; +-1: leaves to that side
+    for f in range(nf):
+        branch[face[f]] = False
+        slope[face[f]] = leak
+    released = hold
+    agreed = False
+    for _ in range(8 * nf + 16):
+        sum_[:] = base
+        nb = 0
+        for f in range(nf):
+            k = face[f]
+            if c[k] == 0.0:
+                continue
+            if move[f] == 0:
+                box[nb] = k
+                nb += 1
+            else:
+                slope[k] = 1.0 if move[f] > 0 else leak
+                for i in range(d):
+                    sum_[i] += slope[k] * c[k] * X[k, i]
+        if nb == 0:
+            D[:] = sum_
+        else:
+            _least_norm(sum_, X, c, leak, xn, box, nb, slope, D)
+        changed = False
+        for f in range(nf):
+            k = face[f]
+            if sa * c[k] <= 0.0:
+                continue
+            v = sa * inner(D, X[k])
+            if move[f] == 0:
+                if abs(v) > PARALLEL * total * xn[k] and not leak < slope[k] < 1.0:
+                    move[f] = 1 if v > 0 else -1
+                    changed = True
+            elif move[f] * v < -PARALLEL * total * xn[k]:
+                move[f] = -move[f]
+                changed = True
+        if changed:
+            continue
+        for f in range(nf):  # the repelling samples it could stay on
+            k = face[f]
+            if sa * c[k] > 0.0 and move[f] == 0:
+                branch[k] = True
+                if not released:
+                    move[f] = 1
+                    changed = True
+        released = True
+        if not changed:
+            agreed = True
+            break
+    for f in range(nf):
+        k = face[f]
+        inside = move[f] == 0 and c[k] != 0.0 and leak < slope[k] < 1.0
+        v = sa * inner(D, X[k])
+        if not inside and abs(v) > PARALLEL * total * xn[k]:
+            u[k] = 1 if v > 0 else -1
+    return agreed

@@ -1,0 +1,223 @@
+"""Extremal vectors: the directions to which small neurons turn."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reluflow.errors import ReluflowError
+from reluflow.landscape import arrangement, branch, multistart
+from reluflow.landscape.alignment import pattern
+from reluflow.landscape.arrangement import Patterns
+from reluflow.landscape.basins import sphere_basins
+from reluflow.landscape.canonical import (
+    PATTERN_TOL,
+    ZERO_TOL,
+    Array,
+    Canonical,
+    canonical,
+    orthogonal,
+    unit_pull,
+)
+from reluflow.landscape.kinds import Critical, lift, outside, verify
+from reluflow.landscape.result import ExtremalVectors
+from reluflow.landscape.sweep import arc_basins, sweep
+from reluflow.problem import Problem
+
+ARRANGEMENT_WORK = 3e7
+BRANCH_KINKS = 12
+METHODS = ("auto", "sweep", "arrangement", "branch", "multistart")
+
+
+def choose(form: Canonical) -> str:
+    """The method of "auto", by the reduced dimension r and the number H of distinct kinks."""
+    if form.r == 2 and form.H > 0:
+        return "sweep"
+    looks = arrangement.work(form.H, form.r)
+    few = max(int((form.kappa > 0).sum()), int((form.kappa < 0).sum())) <= BRANCH_KINKS
+    if form.H <= 1 or looks <= (1e6 if few else ARRANGEMENT_WORK):
+        return "arrangement"
+    return "branch" if few else "multistart"
+
+
+def extremal_vectors(
+    problem: Problem,
+    pull: ArrayLike | None = None,
+    method: str = "auto",
+    *,
+    tol: float = PATTERN_TOL,
+    starts: int = 1000,
+    budget: int = 5_000_000,
+    basin_points: int = 2000,
+    rng: np.random.Generator | int | None = 0,
+) -> ExtremalVectors:
+    r"""Critical points of :math:`G_c(w) = \sum_k c_k \phi(\langle w, x_k\rangle)` on the sphere.
+
+    A unit w is critical when some :math:`D \in \{\sum_k s_k c_k x_k\}` (s_k the slope of sample k,
+    free in [leak, 1] on its hyperplane) is a multiple of w; then D = G(w) w is the element of
+    minimal norm ([BF24]_ Def. 1, Eq. 17). Positive neurons turn to the maxima, negative ones to
+    the minima, and grow at the rate |G(w)|.
+
+    Parameters
+    ----------
+    problem : Problem
+        Samples, labels, loss and leak.
+    pull : array, shape (n,), optional
+        The c_k; default ``problem.pull``.
+    method : str
+        "sweep": data of rank 2, by angle. "arrangement": every face, for small rank. "branch":
+        search over consistent patterns, for few samples in any dimension. "multistart": ascent and
+        descent from `starts` directions; every end is verified, saddles are not looked for and
+        `exact` is False. "auto": sweep for rank 2; arrangement while the faces around rays number
+        at most 3e7 (1e6 if branch is at hand); branch up to 12 kinks of either sign; else
+        multistart. Samples on one hyperplane count once, and the rank is that of samples that pull.
+    tol : float
+        Products below ``tol`` |w| |x_k| count as zero; hyperplanes closer than this are merged.
+    starts : int
+        Directions used by "multistart".
+    budget : int
+        Nodes of "branch" for each sign; when they run out `exact` is False.
+    basin_points : int
+        Points of the quadrature of basins in three dimensions; 0 for none.
+    rng : Generator or int, optional
+        Source of the random starts.
+
+    Returns
+    -------
+    ExtremalVectors
+    """
+    if method not in METHODS:
+        raise ReluflowError(
+            f"method must be one of {', '.join(METHODS)}, got {method!r}: 'auto' chooses by size"
+        )
+    c, unit = unit_pull(problem, pull)
+    form = canonical(problem.X, c, problem.leak, tol)
+    d = problem.d
+    if form.r == 0:  # G is 0 everywhere
+        return _flat(problem, c, tol)
+    if method == "auto":
+        method = choose(form)
+    if method == "sweep" and (form.r > 2 or form.H == 0):
+        if form.r > 2:
+            raise ReluflowError(
+                f"method 'sweep' needs data of rank 2, got rank {form.r}: use 'arrangement' or "
+                "'auto'"
+            )
+        method = "arrangement"
+    if method == "sweep" and form.r == 1:
+        method = "arrangement"
+
+    exact, zeros, shares, basins = True, "all faces", None, "none"
+    if method == "sweep":
+        points, slopes = sweep(form)
+        if d == 2:
+            shares, basins = arc_basins(points, slopes), "exact"
+        else:
+            points = lift(form, points, d)
+    elif method == "arrangement":
+        found, lines, sides, exact = arrangement.candidates(form)
+        points = verify(form, found, d, _inside(form, found, lines, sides))
+    elif method == "branch":
+        found, inside, exact, whole = branch.candidates(form, budget)
+        points, zeros = verify(form, found, d, inside), "open cones" if whole else "found"
+    else:
+        found, inside = multistart.candidates(form, starts, np.random.default_rng(rng))
+        points, zeros, exact = verify(form, found, d, inside), "found", False
+    if d > form.r:
+        points = points + outside(form, d)
+    exact = exact and (method == "sweep" or _certain(form, points))
+    order = sorted(
+        range(len(points)), key=lambda i: (-round(abs(points[i].value), 12), -points[i].value)
+    )
+    points = [points[i] for i in order]
+    if shares is not None:
+        shares = shares[order]
+    elif d == 3 and form.r == 3 and basin_points > 0:
+        shares = sphere_basins(form, points, basin_points)
+        basins = f"quadrature, {basin_points} points"
+    return _result(problem, c, unit, form, points, shares, basins, zeros, exact, method)
+
+
+def _certain(form: Canonical, points: list[Critical]) -> bool:
+    """Whether no point is so close to a hyperplane, or so small, that rounding decides its face."""
+    for p in points:
+        near = np.abs(form.N @ p.z)[p.side != 0]
+        if (near < 10 * form.tol).any() or 0 < abs(p.value) < 1e6 * ZERO_TOL * form.scale:
+            return False
+    return True
+
+
+def _inside(form: Canonical, found: Patterns, lines: Array, sides: Patterns) -> Array:
+    """A direction inside each face: the sum of the rays of its closure (zeros if D is not 0)."""
+    inside = np.zeros((len(found), form.r))
+    if not len(lines):
+        return inside
+    for i, v in enumerate(found):
+        on = v == 0
+        D = form.m + (v * form.kappa) @ form.N
+        if not on.any() and np.linalg.norm(D) > 1e-11 * form.scale:
+            continue
+        touching = ((sides == v) | (sides == 0)).all(axis=1)
+        z = lines[touching].sum(axis=0)
+        size = np.linalg.norm(z)
+        inside[i] = z / size if size > 0 else z
+    return inside
+
+
+def _result(
+    problem: Problem,
+    c: Array,
+    unit: float,
+    form: Canonical,
+    points: list[Critical],
+    shares: Array | None,
+    basins: str,
+    zeros: str,
+    exact: bool,
+    method: str,
+) -> ExtremalVectors:
+    z = np.array([p.z for p in points]).reshape(len(points), form.r)
+    vectors = z @ form.basis
+    for row in np.flatnonzero(~z.any(axis=1)):
+        vectors[row] = orthogonal(form.basis)
+    patterns = pattern(problem, vectors, form.tol)
+    on = form.member >= 0
+    for i, p in enumerate(points):
+        patterns[i, on] = np.where(p.side[form.member[on]] == 0, 0, patterns[i, on])
+    pulls = (c != 0.0) & (np.linalg.norm(problem.X, axis=1) > 0.0)
+    faces = tuple(tuple(np.flatnonzero((u == 0) & pulls).tolist()) for u in patterns)
+    return ExtremalVectors(
+        vectors=vectors,
+        values=unit * np.array([p.value for p in points]),
+        kinds=tuple(p.kind for p in points),
+        patterns=patterns,
+        faces=faces,
+        degenerate=np.array([p.degenerate for p in points], dtype=bool),
+        indices=np.array([p.index for p in points], dtype=np.intp),
+        basin_fractions=shares,
+        basins=basins,
+        zeros=zeros,
+        exact=exact,
+        method=method,
+    )
+
+
+def _flat(problem: Problem, c: Array, tol: float) -> ExtremalVectors:
+    """G = 0 everywhere (no pull, or a pull that cancels): one flat row stands for the sphere."""
+    w = np.eye(1, problem.d)
+    u = pattern(problem, w, tol)
+    pulls = (c != 0.0) & (np.linalg.norm(problem.X, axis=1) > 0.0)
+    return ExtremalVectors(
+        vectors=w,
+        values=np.zeros(1),
+        kinds=("flat",),
+        patterns=u,
+        faces=(tuple(np.flatnonzero((u[0] == 0) & pulls).tolist()),),
+        degenerate=np.ones(1, dtype=bool),
+        indices=np.full(1, -1, dtype=np.intp),
+        basin_fractions=np.ones((1, 2)),
+        basins="exact",
+        zeros="all faces",
+        exact=True,
+        method="none",
+    )

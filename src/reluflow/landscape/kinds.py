@@ -1,0 +1,152 @@
+r"""What a critical point is: the local structure of G on the sphere, read off finitely many rays.
+
+Near a unit w, along the great circle through the tangent v,
+
+.. math:: G(w \cos t + v \sin t) = G(w) \cos t + g(v) \sin t, \qquad
+          g(v) = \langle D_0, v \rangle + \sum_{h \in K} \kappa_h |\langle v, n_h \rangle|,
+
+exactly for small t, with K the kinks through w and D_0 the gradient of the other terms. So v leads
+up where g(v) > 0, down where g(v) < 0, and where g(v) = 0 down if G(w) > 0, up if G(w) < 0, level
+if G(w) = 0. As g is linear on each cone of the arrangement of K and w is critical, its signs on the
+rays of that arrangement decide everything, in general position or not. In general position this is
+the rule of [BF24]_ (Eq. 28-29 and Lemma 14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluflow.landscape.arrangement import Patterns, in_span, rays
+from reluflow.landscape.canonical import ZERO_TOL, Array, Canonical, row_space
+
+
+@dataclass(frozen=True)
+class Critical:
+    """One critical point: unit z, value, kind, side of each hyperplane; index -1 if degenerate."""
+
+    z: Array
+    value: float
+    kind: str
+    side: Patterns
+    degenerate: bool
+    index: int
+
+
+def project(form: Canonical, v: Patterns) -> Array:
+    """D_v projected on the intersection of the hyperplanes where v is 0."""
+    D = form.m + (v * form.kappa) @ form.N
+    on = v == 0
+    if on.any():
+        Q = row_space(form.N[on], form.tol)
+        D = D - Q.T @ (Q @ D)
+        D = D - Q.T @ (Q @ D)
+    return D
+
+
+def balanced(form: Canonical, v: Patterns, D: Array) -> bool:
+    """Whether slopes in the box make the gradient on face v equal to D (criticality)."""
+    from reluflow.kernels.boxls import box_least_norm
+
+    on = v == 0
+    if not on.any():
+        return True
+    base = form.m + (v * form.kappa) @ form.N - D
+    Z = np.ascontiguousarray(form.kappa[on, None] * form.N[on])
+    rest = np.empty(form.r)
+    box_least_norm(base, Z, -1.0, np.empty(len(Z)), rest)
+    allowed = max(4 * form.tol * float(np.linalg.norm(D)), 4 * ZERO_TOL * form.scale)
+    return bool(np.linalg.norm(rest) <= allowed)
+
+
+def kind(form: Canonical, z: Array, v: Patterns, d: int) -> tuple[str, bool, int]:
+    """Kind, degeneracy and Morse index (descending dimensions) of a critical unit z on face v.
+
+    d is the dimension of the full space: directions outside the span of the data count.
+    """
+    on = v == 0
+    D0 = form.m + (v * form.kappa) @ form.N
+    value = float(z @ D0)
+    level = 0 if abs(value) <= ZERO_TOL * form.scale else int(np.sign(value))
+    NK, kap = form.N[on], form.kappa[on]
+    up = down = still = False
+    rank = 0
+    if on.any():
+        basis = row_space(NK, form.tol)
+        rank = len(basis)
+        tangents, _, _ = rays(in_span(NK, form.tol), form.tol)
+        tangents = tangents @ basis if rank < form.r else tangents
+        linear, bent = tangents @ D0, np.abs(tangents @ NK.T)
+        g = linear + bent @ kap
+        size = np.abs(linear) + bent @ np.abs(kap) + abs(value)
+        flat = np.abs(g) <= np.maximum(form.tol * size, 4 * ZERO_TOL * form.scale)
+        still = bool(flat.any())
+        up, down = bool((g[~flat] > 0).any()), bool((g[~flat] < 0).any())
+    loose = still or rank < d - 1  # some tangent has g = 0
+    degenerate = level == 0 or still
+    if loose:
+        up, down = up or level < 0, down or level > 0
+    if up and down:
+        name = "saddle" if level else "degenerate saddle"
+    elif up or down:
+        name = "min" if up else "max"
+        if level == 0 and loose:
+            name = "weak " + name
+    elif d == 1 and level:
+        name = "max" if level > 0 else "min"
+    else:
+        name = "flat"
+    index = -1
+    if not degenerate and rank == len(kap):
+        index = int((kap < 0).sum()) + (d - 1 - rank if level > 0 else 0)
+    return name, degenerate, index
+
+
+def verify(form: Canonical, found: Patterns, d: int, inside: Array | None = None) -> list[Critical]:
+    """Critical points on the given faces; every one is checked, whatever the search that found it.
+
+    ``inside`` (len(found), r) holds a direction of each face for those with D = 0.
+    """
+    out: list[Critical] = []
+    for i, v in enumerate(found):
+        D = project(form, v)
+        size = float(np.linalg.norm(D))
+        if size <= ZERO_TOL * form.scale:
+            if inside is None or not inside[i].any() or not balanced(form, v, np.zeros(form.r)):
+                continue
+            z = inside[i]
+        else:
+            p = form.N @ D * v
+            s = 1.0 if p[v != 0].sum() > 0 or not (v != 0).any() else -1.0
+            if (s * p[v != 0] <= form.tol * size).any():
+                continue
+            if not balanced(form, v, D):
+                continue
+            signs = (s, -s) if not (v != 0).any() else (s,)
+            for t in signs:
+                z = t * D / size
+                name, degenerate, index = kind(form, z, v, d)
+                out.append(Critical(z, t * size, name, v, degenerate, index))
+            continue
+        name, degenerate, index = kind(form, z, v, d)
+        out.append(Critical(z, 0.0, name, v, degenerate, index))
+    return out
+
+
+def lift(form: Canonical, points: list[Critical], d: int) -> list[Critical]:
+    """The same points with kinds for the sphere of the full space."""
+    lifted = []
+    for p in points:
+        name, degenerate, index = kind(form, p.z, p.side, d)
+        lifted.append(Critical(p.z, p.value, name, p.side, degenerate, index))
+    return lifted
+
+
+def outside(form: Canonical, d: int) -> list[Critical]:
+    """The directions orthogonal to the span of G (z = 0 stands for them) if they are critical."""
+    v, zero = np.zeros(form.H, dtype=np.int8), np.zeros(form.r)
+    if not balanced(form, v, zero) or (form.H == 0 and form.m.any()):
+        return []
+    name, degenerate, _ = kind(form, zero, v, d)
+    return [Critical(zero, 0.0, name, v, degenerate, -1)]

@@ -1,0 +1,6 @@
+"""Makes the oracle importable from the tests beside it."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
