@@ -30,6 +30,7 @@ from reluflow.trajectory.trajectory import Trajectory
 BACKENDS = ("auto", "lumped", "dense")
 _CHUNK_SECONDS = 0.1  # aimed duration of one kernel call: how soon Ctrl-C is heard
 _CHUNK_ENTRIES = 1 << 20  # mini-batch indices held at once
+_FEW = 8  # neurons that are not worth lumping
 _RETRY_AFTER = 2048  # least steps after a handover before cones are counted again
 _BEYOND = 1e10  # outputs this many times larger than labels and start count as diverged
 
@@ -185,7 +186,7 @@ class _Loop:
 
         n, d, m = self.samples.n, self.samples.d, net.m
         work, dense = lumped_weights(n, d), dense_work(n, d, m)
-        if work[0] + work[1] > dense:
+        if m <= _FEW or work[0] + work[1] > dense:
             return "dense"
         patterns, _ = cones_of(self.samples.X, net.W)
         if work[0] + work[1] * len(patterns) > dense:

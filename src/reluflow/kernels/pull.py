@@ -17,7 +17,7 @@ def exponentials(x, work):
     """x <- e^x in place, for |x| <= 708, within 2 units in the last place; work (n,).
 
     x = k log 2 + r: adding 1.5 * 2^52 rounds to the whole number k and leaves it in the lowest
-    bits, from where it goes into the exponent bits of 2^k. Both loops vectorise.
+    bits, from where it goes into the exponent bits of 2^k. The loops vectorise.
     """
     for i in range(x.size):
         shifted = x[i] * 1.4426950408889634 + _ROUNDER
@@ -33,6 +33,7 @@ def exponentials(x, work):
     bits = work.view(np.int64)
     for i in range(x.size):
         bits[i] = (bits[i] + 1023) << 52
+    for i in range(x.size):  # apart: bits and work share memory, which would stop vectorising
         x[i] *= work[i]
 
 
