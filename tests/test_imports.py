@@ -29,7 +29,7 @@ ALLOWED = {
         "flow", "report", "claims", "runtime",
     },
 }  # fmt: skip
-EVERYONES = {"errors", "_version"}
+EVERYONES = {"errors", "_lazy", "_version"}
 PLAIN = {"__future__", "math", "typing", "numpy", "numba", "reluflow"}  # what kernels import
 
 
@@ -107,3 +107,14 @@ def test_public_names_resolve_and_are_documented():
         assert name == "__version__" or value.__doc__, name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         reluflow.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("first", ["reluflow.flow.stops", "reluflow.landscape.early"])
+def test_functions_named_like_their_module_stay_functions(first):
+    code = (
+        f"import importlib, reluflow; importlib.import_module({first!r}); "
+        "from reluflow import align, early, flow, landscape; "
+        "assert callable(flow) and callable(reluflow.flow) and callable(landscape.early); "
+        "assert reluflow.landscape.align is align and reluflow.early is early"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,19 +5,27 @@ Public names are imported on first use, so that ``import reluflow`` stays quick.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from reluflow._lazy import make_lazy
 from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
-    from reluflow.descent import descend
+    from reluflow import landscape
+    from reluflow.descent.descend import descend
+    from reluflow.flow.flow import flow
+    from reluflow.flow.stops import loss_below, settled, stationary
+    from reluflow.landscape.align import align
+    from reluflow.landscape.bound import max_G
+    from reluflow.landscape.early import early
+    from reluflow.landscape.extremal import extremal_vectors
     from reluflow.network import Network, axis_start, initialize
     from reluflow.problem import Problem, datasets, losses
     from reluflow.trajectory import Trajectory, cosines, every, geometric, when
+    from reluflow.trajectory.phases import phases
 
-# name -> module that holds it (the module itself when the name is a submodule)
+# name -> module that holds it
 _HOMES = {
     "Problem": "reluflow.problem",
     "losses": "reluflow.problem.losses",
@@ -25,12 +33,22 @@ _HOMES = {
     "Network": "reluflow.network",
     "initialize": "reluflow.network",
     "axis_start": "reluflow.network",
-    "descend": "reluflow.descent",
+    "descend": "reluflow.descent.descend",
+    "flow": "reluflow.flow.flow",
+    "loss_below": "reluflow.flow.stops",
+    "settled": "reluflow.flow.stops",
+    "stationary": "reluflow.flow.stops",
+    "phases": "reluflow.trajectory.phases",
     "Trajectory": "reluflow.trajectory",
     "cosines": "reluflow.trajectory",
     "every": "reluflow.trajectory",
     "geometric": "reluflow.trajectory",
     "when": "reluflow.trajectory",
+    "landscape": "reluflow.landscape",
+    "extremal_vectors": "reluflow.landscape.extremal",
+    "max_G": "reluflow.landscape.bound",
+    "align": "reluflow.landscape.align",
+    "early": "reluflow.landscape.early",
 }
 
 __all__ = [
@@ -39,28 +57,25 @@ __all__ = [
     "ReluflowError",
     "Trajectory",
     "__version__",
+    "align",
     "axis_start",
     "cosines",
     "datasets",
     "descend",
+    "early",
     "every",
+    "extremal_vectors",
+    "flow",
     "geometric",
     "initialize",
+    "landscape",
+    "loss_below",
     "losses",
+    "max_G",
+    "phases",
+    "settled",
+    "stationary",
     "when",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module 'reluflow' has no attribute {name!r}") from None
-    module = importlib.import_module(home)
-    value = module if home.rpartition(".")[2] == name else getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+make_lazy(__name__, _HOMES)

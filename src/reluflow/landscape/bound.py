@@ -77,8 +77,12 @@ def max_G(
         that of the open nodes.
     gap : float
         Stop when bound and value differ by less than this times sum_k |c_k| |x_k|.
+    tol : float
+        Relative size below which a distance counts as zero; what that may hide is in the bound.
     method : {"auto", "enumerate", "cells", "signs"}
         "enumerate" lists the critical points first; the other two are the branch and bound.
+    rng : int, Generator or SeedSequence
+        Starts of the ascent that gives the first value.
 
     Returns
     -------

@@ -1,0 +1,156 @@
+"""When a flow ends before its time: conditions on loss, velocity, direction, or anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.errors import ReluflowError
+from reluflow.network import Network
+from reluflow.problem import Problem
+from reluflow.trajectory import Status
+
+if TYPE_CHECKING:
+    from reluflow.flow.solver import Solver
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A condition; :meth:`met` returns the status of a run that ends by it, or None."""
+
+    def met(self, solver: Solver, problem: Problem) -> Status | None:
+        """Called after every step."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Loss(Stop):
+    """The loss has fallen to exp(log_target); located within the step."""
+
+    log_target: float
+
+    def met(self, solver: Solver, problem: Problem) -> Status | None:
+        value = float(problem.log_value(solver.f))
+        if value > self.log_target:
+            return None
+        return Status("loss", f"The loss fell to exp({value:.6g}), the target.")
+
+
+@dataclass(frozen=True)
+class Stationary(Stop):
+    """The subgradient of minimal norm is below ``tol`` and no neuron is growing."""
+
+    tol: float = 1e-10
+
+    def met(self, solver: Solver, problem: Problem) -> Status | None:
+        log_B, rates = solver.log_sizes(), solver.rates
+        # |gradient of cone|^2 <= |D|^2 * 2 B
+        with np.errstate(divide="ignore"):
+            log_grad = np.log(rates) + 0.5 * (log_B + math.log(2.0))
+        if float(np.max(log_grad, initial=-math.inf)) > math.log(self.tol):
+            return None
+        waking = rates > self.tol
+        if waking.any() and _growing(solver, waking, self.tol):
+            return None
+        return Status(
+            "stationary",
+            f"The subgradient of minimal norm is below {self.tol:g} and no neuron grows.",
+        )
+
+
+def _growing(solver: Solver, waking: NDArray[np.bool_], tol: float) -> bool:
+    """Whether a neuron of the given cones grows, or still turns, at a rate above tol."""
+    s = solver.state
+    members = np.flatnonzero(waking[s.gid])
+    Z, _ = s.neurons()
+    Z, D = Z[members], solver.D[s.gid[members]]
+    along = np.sum(Z[:, :-1] * D, axis=1)
+    rate = 2.0 * Z[:, -1] * along
+    dW = Z[:, -1:] * D - rate[:, None] * Z[:, :-1]
+    da = along - rate * Z[:, -1]
+    turning = np.sqrt(np.sum(dW**2, axis=1) + da**2)
+    return bool(((rate > tol) | (turning > tol)).any())
+
+
+@dataclass(frozen=True)
+class Settled(Stop):
+    """The direction theta/|theta| moves by less than ``tol`` while |theta| doubles.
+
+    For losses whose minimum is at infinity; the speed is per unit of log |theta|.
+    """
+
+    tol: float = 1e-4
+
+    def met(self, solver: Solver, problem: Problem) -> Status | None:
+        log_B = solver.log_sizes()
+        s = solver.state
+        big = log_B > np.max(log_B) - 60.0
+        Z, ls = s.neurons()
+        keep = big[s.gid]
+        scale = np.exp(ls[keep] - np.max(ls[keep]))[:, None]
+        Z, D = scale * Z[keep], solver.D[s.gid[keep]]
+        dZ = np.column_stack([Z[:, -1:] * D, np.sum(Z[:, :-1] * D, axis=1)])
+        norm2 = float(np.sum(Z * Z))
+        growth = float(np.sum(Z * dZ)) / norm2
+        turn = math.sqrt(max(float(np.sum(dZ * dZ)) / norm2 - growth**2, 0.0))
+        if growth <= 0 or turn * math.log(2.0) > self.tol * growth:
+            return None
+        return Status("settled", f"The direction moves by less than {self.tol:g} per doubling.")
+
+
+@dataclass(frozen=True)
+class Predicate(Stop):
+    """``test(problem, network, time)`` holds after a step."""
+
+    test: Callable[[Problem, Network, float], bool]
+
+    def met(self, solver: Solver, problem: Problem) -> Status | None:
+        from reluflow.flow.driver import network_of
+
+        net = network_of(problem, *solver.state.neurons())
+        if not self.test(problem, net, solver.t):
+            return None
+        name = getattr(self.test, "__name__", "predicate")
+        return Status("predicate", f"The condition {name!r} holds at {solver.t:.6g}.")
+
+
+def loss_below(value: float | None = None, *, log: float | None = None) -> Stop:
+    """Stop when the loss reaches ``value``, or exp(``log``) for values no float holds."""
+    if (value is None) == (log is None):
+        raise ReluflowError("loss_below takes a value or log=, one of the two")
+    if value is not None and not value > 0:
+        raise ReluflowError(f"loss_below needs a positive value, got {value}")
+    return Loss(math.log(value) if value is not None else float(log or 0.0))
+
+
+def stationary(tol: float = 1e-10) -> Stop:
+    """Stop when the subgradient of minimal norm is below ``tol`` and no neuron grows."""
+    return Stationary(tol)
+
+
+def settled(tol: float = 1e-4) -> Stop:
+    """Stop when the direction of all weights has settled (losses with no minimum)."""
+    return Settled(tol)
+
+
+def as_stops(stop: Any) -> tuple[Stop, ...]:
+    """The conditions meant by a ``stop=`` argument."""
+    if stop is None:
+        return ()
+    if isinstance(stop, Stop):
+        return (stop,)
+    if callable(stop):
+        return (Predicate(stop),)
+    if isinstance(stop, list | tuple):
+        return tuple(s for item in stop for s in as_stops(item))
+    raise ReluflowError(
+        f"stop must be stationary(), loss_below(), settled(), a function of (problem, network, "
+        f"time) or a list of these, got {stop!r}"
+    )

@@ -1,0 +1,164 @@
+r"""A neuron at a kink: which side it goes on to, or whether it slides.
+
+The sign pattern u in {-1, 0, 1}^n is state. With velocities v(s) = a (<D_rest, x_k> + s c_k
+|x_k|^2) of <w, x_k> for slope s in [leak, 1], a neuron that arrives at <w, x_k> = 0 crosses when
+a c_k >= 0 (refraction), and when a c_k < 0 follows the element of minimal norm on the face,
+which slides if its slope lies inside (leak, 1) and crosses otherwise ([LLWA21]_ B.15, [BF24]_
+Sec. 3).
+"""
+
+import numpy as np
+from numba import njit
+
+from reluflow.kernels.flow_events import BRANCH, CROSS, EXIT, SLIDE, note
+from reluflow.kernels.flow_face import box_force, face_force, outside
+from reluflow.kernels.flow_vector import dot, norm
+from reluflow.kernels.inner import inner
+
+STAY, LEAVE = 0, 1  # what to do at a ridge
+
+
+@inner
+def parallel(data, i, k):
+    """Cosine sign (+1, -1) of two parallel samples, 0 when they are not parallel."""
+    s = dot(data.X, i, data.X[k])
+    size = data.norms[i] * data.norms[k]
+    if size == 0.0 or abs(s) < (1.0 - 1e-12) * size:
+        return 0
+    return 1 if s > 0.0 else -1
+
+
+@inner
+def has_twin(data, u, k):
+    """Whether another face of u belongs to a sample parallel to x_k."""
+    found = False
+    for i in range(u.size):
+        if i != k and u[i] == 0:
+            found = found or parallel(data, i, k) != 0
+    return found
+
+
+@inner
+def through_zero(data, u, z, c):
+    """Pattern with which a neuron whose w has become 0 goes on: u = signs of a D_u, if there is.
+
+    Starts from the velocity it arrives with; returns False (and leaves u) when none is found.
+    """
+    n, d = data.X.shape
+    D, tau = np.empty(d), np.empty(n)
+    v = u.copy()
+    turns = np.zeros(n, np.int64)
+    face_force(data, v, c, D, tau)
+    for _ in range(6 * n + 12):
+        size = norm(D)
+        if size == 0.0:
+            return False
+        same = True
+        for i in range(n):
+            if data.norms[i] == 0.0:
+                continue
+            s = z[d] * dot(data.X, i, D)
+            side = 0
+            if abs(s) > 1e-11 * abs(z[d]) * size * data.norms[i]:
+                side = 1 if s > 0.0 else -1
+            if side != v[i]:
+                same = False
+                turns[i] += 1
+                if turns[i] > 3 and z[d] * c[i] < 0.0:  # neither side holds: slide
+                    side = 0
+            v[i] = side
+        if same:
+            k = outside(data, v, c, D, tau, 0.0)
+            if k < 0:
+                u[:] = v
+                return True
+            high = c[k] != 0.0 and tau[k] / c[k] >= 1.0  # a face that does not hold: leave it
+            v[k] = 1 if high == (z[d] * c[k] < 0.0) else -1
+        face_force(data, v, c, D, tau)
+    return False
+
+
+@njit(cache=True)
+def resolve(data, u, z, c, policy):
+    """Settle the faces of u: sides for slopes at a bound, 0 for sliding; w is put on its faces."""
+    n, d = data.X.shape
+    a = z[d]
+    D, slopes = np.empty(d), np.empty(n)
+    scale = np.sum(np.abs(c) * data.norms)
+    for _ in range(n + 1):
+        dependent = face_force(data, u, c, D, slopes) > 0
+        box_force(data, u, c, D, slopes)
+        changed = False
+        for k in range(n):
+            if u[k] != 0:
+                continue
+            v = dot(data.X, k, D)
+            moving = abs(v) > 1e-12 * scale * data.norms[k]
+            s = slopes[k]
+            if a * c[k] < 0.0:
+                # with dependent samples slopes are not unique: a bound alone says nothing
+                if (s <= data.leak + 1e-13 or s >= 1.0 - 1e-13) and (moving or not dependent):
+                    u[k] = 1 if s > 0.5 * (1.0 + data.leak) else -1
+                    changed = True
+            elif moving and a != 0.0:  # a ridge is ridden only while its slope is admissible
+                u[k] = 1 if a * v > 0.0 else -1
+                changed = True
+            elif policy == LEAVE and a * c[k] > 0.0:
+                u[k] = 1
+                changed = True
+            if changed:
+                break
+        if not changed:
+            break
+    for k in range(n):
+        if u[k] == 0:
+            for _ in range(2):
+                h = dot(data.X, k, z)
+                z[:d] -= h / data.norms[k] ** 2 * data.X[k]
+
+
+@njit(cache=True)
+def arrive(data, u, z, c, k, when, log, policy):
+    """Neuron z (unit) has reached <w, x_k> = 0 (u_k = +-1), or must leave a face (u_k = 0).
+
+    Samples met at the same moment (all of them when w = 0) are settled together.
+    """
+    d = data.X.shape[1]
+    if k < 0:  # the outer weight changed sign on an attracting face: it is a ridge now
+        z[d] = 0.0
+        for i in range(u.size):
+            if u[i] == 0:
+                note(log, i, when, BRANCH)
+                if policy == LEAVE:
+                    u[i] = 1
+        return
+    before = u.copy()
+    small = norm(z[:d]) <= 1e-11
+    if small and u[k] != 0 and through_zero(data, u, z, c):
+        z[:d] = 0.0
+    else:
+        if u[k] == 0:
+            D, slopes = np.empty(d), np.empty(u.size)
+            box_force(data, u, c, D, slopes)
+            v = z[d] * dot(data.X, k, D)
+            high = slopes[k] > 0.5 * (1.0 + data.leak)
+            side = 1 if high == (z[d] * c[k] < 0.0) else -1
+            if has_twin(data, u, k) and v != 0.0:
+                side = 1 if v > 0.0 else -1
+            u[k] = side
+            for i in range(u.size):
+                if i != k and u[i] == 0 and parallel(data, i, k) != 0:
+                    u[i] = side * parallel(data, i, k)
+        else:
+            u[k] = 0
+            for i in range(u.size):
+                met = abs(dot(data.X, i, z)) <= 1e-13 * data.norms[i]
+                if i != k and u[i] != 0 and data.norms[i] > 0.0 and met:
+                    u[i] = 0
+        resolve(data, u, z, c, policy)
+    for i in range(u.size):
+        if u[i] != before[i]:
+            if u[i] == 0:
+                note(log, i, when, SLIDE if z[d] * c[i] < 0.0 else BRANCH)
+            else:
+                note(log, i, when, EXIT if before[i] == 0 else CROSS)

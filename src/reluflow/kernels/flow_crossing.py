@@ -1,0 +1,141 @@
+"""When a neuron on a step's dense output first meets a kink, or must leave its faces."""
+
+import numpy as np
+
+from reluflow.kernels.flow_dense import polynomial, reach_of
+from reluflow.kernels.flow_face import outside
+from reluflow.kernels.flow_pull import pull_at
+from reluflow.kernels.flow_vector import dot
+from reluflow.kernels.inner import inner
+
+PARTS = 8  # of a step, at whose ends crossings are looked for
+
+
+@inner
+def turned(h, p, a, beta, grow, x):
+    """h(x) + beta ((cosh - 1) p(x) + sinh a(x)), of grow x: a component of exp(M t) v."""
+    value = polynomial(h, x)
+    if beta == 0.0 or grow == 0.0:
+        return value
+    ch, sh = np.cosh(grow * x), np.sinh(grow * x)
+    return value + beta * ((ch - 1.0) * polynomial(p, x) + sh * polynomial(a, x))
+
+
+@inner
+def halved(h, p, a, beta, grow, side, low, high):
+    """Where side * turned falls through 0 in [low, high], by bisection."""
+    for _ in range(54):
+        mid = 0.5 * (low + high)
+        if side * turned(h, p, a, beta, grow, mid) < 0.0:
+            high = mid
+        else:
+            low = mid
+    return high
+
+
+@inner
+def lowest(h, p, a, beta, grow, side, low, high):
+    """Where side * turned is least in [low, high], by thirds."""
+    for _ in range(40):
+        one, two = low + (high - low) / 3.0, high - (high - low) / 3.0
+        left = side * turned(h, p, a, beta, grow, one)
+        if left < side * turned(h, p, a, beta, grow, two):
+            high = two
+        else:
+            low = one
+    return high
+
+
+@inner
+def falls(h, p, a, beta, grow, ch, sh, side, floor):
+    """First x in [0, 1] at which side * turned(x) falls through 0; 2.0 when there is none.
+
+    ch and sh are cosh(grow) - 1 and sinh(grow).
+    """
+    reach = reach_of(h, 1)
+    if beta != 0.0 and grow > 0.0:
+        reach += abs(beta) * (ch * reach_of(p, 0) + sh * reach_of(a, 0))
+    if side * h[0] > reach:
+        return 2.0
+    before = side * h[0]
+    for i in range(1, PARTS + 1):
+        x = i / PARTS
+        now = side * turned(h, p, a, beta, grow, x)
+        if now < -floor:
+            low, high = (i - 1) / PARTS, x
+            if before < -floor:  # on the wrong side since the start: only if it gets worse
+                if now < before:
+                    return low
+            else:
+                return halved(h, p, a, beta, grow, side, low, high)
+        elif i < PARTS and before > now >= 0.0:  # is there a dip below 0 beside this node?
+            after = side * turned(h, p, a, beta, grow, (i + 1.0) / PARTS)
+            bend = before - 2.0 * now + after
+            if after >= now and now - (before - after) ** 2 / (8.0 * bend) < 0.5 * now:
+                low = (i - 1) / PARTS
+                dip = lowest(h, p, a, beta, grow, side, low, (i + 1.0) / PARTS)
+                if side * turned(h, p, a, beta, grow, dip) < -floor:
+                    return halved(h, p, a, beta, grow, side, low, dip)
+        before = now
+    return 2.0
+
+
+@inner
+def first_event(data, u, F, unit, grow, whole, noise):
+    """First crossing on a path exp(M t) F (8, d + 1): (x, sample); sample -1 is a zero of a.
+
+    ``unit`` and ``grow`` are the direction of M's force and |D| h. Zeros of a are looked for when
+    ``whole`` (neurons on a face). A sign is lost only beyond ``noise`` |w||x_k|.
+    """
+    d = data.X.shape[1]
+    h, p, a = np.empty(8), np.empty(8), np.empty(8)
+    size = 0.0
+    for i in range(8):
+        p[i], a[i] = 0.0, F[i, d]
+        for e in range(d):
+            p[i] += unit[e] * F[i, e]
+            if i < 2:
+                size += abs(F[i, e])
+    best, hit = 2.0, -2
+    ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
+    for k in range(u.size):
+        if u[k] == 0:
+            continue
+        for i in range(8):
+            h[i] = 0.0
+            for e in range(d):
+                h[i] += data.X[k, e] * F[i, e]
+        beta = dot(data.X, k, unit)
+        if abs(beta) < 4e-15 * data.norms[k]:
+            beta = 0.0
+        x = falls(h, p, a, beta, grow, ch, sh, float(u[k]), noise * size * data.norms[k])
+        if x < best:
+            best, hit = x, k
+    if whole and a[0] != 0.0:
+        x = falls(a, a, p, 1.0, grow, ch, sh, np.sign(a[0]), 0.0)
+        if x < best:
+            best, hit = x, -1
+    return best, hit
+
+
+@inner
+def first_exit(data, method, u, cn, lo, hi, floor):
+    """First theta in [lo, hi] at which sliding on the faces of u ends; (2.0, -1) if it goes on."""
+    D, tau, c = np.empty(data.X.shape[1]), np.empty(u.size), np.empty(u.size)
+    before = lo
+    for i in range(PARTS + 1):
+        theta = lo + (hi - lo) * i / PARTS
+        pull_at(method, cn, theta, c)
+        k = outside(data, u, c, D, tau, floor)
+        if k >= 0:
+            low, high = before, theta
+            for _ in range(50):
+                mid = 0.5 * (low + high)
+                pull_at(method, cn, mid, c)
+                if outside(data, u, c, D, tau, floor) >= 0:
+                    high = mid
+                else:
+                    low = mid
+            return high, k
+        before = theta
+    return 2.0, -1

@@ -1,0 +1,66 @@
+"""Dense output y(x) = F_0 + x (F_1 + (1 - x)(F_2 + x (F_3 + ...))), x in [0, 1], of a step."""
+
+import numpy as np
+
+from reluflow.kernels.inner import inner
+
+# largest values of the basis functions
+REACH = np.array([1.0, 1.0, 0.25, 4.0 / 27, 1.0 / 16, 0.03456, 1.0 / 64, 0.00830])
+
+
+@inner
+def coefficients(C, v, K, table, h, F):
+    """Fill F (8, ...) from the start C, the end v and the stages K (16, ...) of a step."""
+    for i in range(C.shape[0]):
+        for e in range(C.shape[1]):
+            delta = v[i, e] - C[i, e]
+            F[0, i, e] = C[i, e]
+            F[1, i, e] = delta
+            F[2, i, e] = h * K[0, i, e] - delta
+            F[3, i, e] = 2.0 * delta - h * (K[12, i, e] + K[0, i, e])
+            for q in range(4):
+                s = 0.0
+                for p in range(16):
+                    s += table[q, p] * K[p, i, e]
+                F[4 + q, i, e] = h * s
+
+
+@inner
+def basis(theta, phi):
+    """1, x, x(1-x), x^2(1-x), ...: multipliers of F at x = theta."""
+    phi[0] = 1.0
+    value = 1.0
+    for i in range(7):
+        value *= theta if i % 2 == 0 else 1.0 - theta
+        phi[i + 1] = value
+
+
+@inner
+def point(F, theta, z):
+    """z at theta from the coefficients F (8, z.size)."""
+    phi = np.empty(8)
+    basis(theta, phi)
+    for e in range(z.size):
+        s = 0.0
+        for q in range(8):
+            s += phi[q] * F[q, e]
+        z[e] = s
+
+
+@inner
+def polynomial(h, x):
+    """Dense output with scalar coefficients h at x."""
+    value = 0.0
+    for i in range(7, 0, -1):
+        value += h[i]
+        value *= x if i % 2 == 1 else 1.0 - x
+    return value + h[0]
+
+
+@inner
+def reach_of(h, first):
+    """Bound on |sum_{i >= first} h_i basis_i| over the step."""
+    total = 0.0
+    for i in range(first, 8):
+        total += REACH[i] * abs(h[i])
+    return total

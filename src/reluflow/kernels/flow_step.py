@@ -1,0 +1,146 @@
+r"""Runge-Kutta steps of all columns.
+
+Steps are taken for :math:`v = e^{-M_u(c_0) t} y`, c_0 the pull at the start of the step (Lawson's
+transformation; the exponential is cosh and sinh): growth under a constant pull costs no accuracy.
+"""
+
+import numpy as np
+from numba import njit
+
+from reluflow.kernels.flow_dense import basis, coefficients
+from reluflow.kernels.flow_field import forces, move, outputs
+from reluflow.kernels.flow_pull import pull
+from reluflow.kernels.flow_types import N_NODES
+from reluflow.kernels.flow_vector import turn_one
+from reluflow.kernels.inner import inner
+
+
+@inner
+def turn(cones, frame, t, C):
+    """Apply exp(M_u(c_0) t) to all columns, in place."""
+    for g in range(cones.size.size):
+        if frame.rate[g] == 0.0 or t == 0.0:
+            continue
+        unit, ch, sh = frame.unit[g], np.cosh(frame.rate[g] * t), np.sinh(frame.rate[g] * t)
+        for i in range(cones.offset[g], cones.offset[g + 1]):
+            turn_one(C[i], unit, ch, sh)
+
+
+@inner
+def combine(C, K, weights, count, h, out):
+    """out = C + h sum_i weights_i K_i."""
+    for i in range(C.shape[0]):
+        for e in range(C.shape[1]):
+            s = 0.0
+            for p in range(count):
+                if weights[p] != 0.0:
+                    s += weights[p] * K[p, i, e]
+            out[i, e] = C[i, e] + h * s
+
+
+@inner
+def stage(data, cones, method, frame, extra, s, y, f, c, D, out):
+    """Velocity of v at stage s from y = exp(M t) v: exp(-M t) (M(c) - M(c_0)) y.
+
+    ``extra`` is what neurons that change cone within the step add to f at each stage.
+    """
+    outputs(data, cones, y, f)
+    for k in range(f.size):
+        f[k] += extra[s, k]
+    pull(data, f, c)
+    forces(data, cones, c, D)
+    for g in range(D.shape[0]):
+        for e in range(D.shape[1]):
+            D[g, e] -= frame.rate[g] * frame.unit[g, e]
+    move(cones, y, D, out)
+    turn(cones, frame, -method.c[s] * frame.h, out)
+
+
+@njit(cache=True)
+def rk_step(data, cones, method, frame, extra, C, K, f, c, D, v, new):
+    """One step from C; fills stages K[0:13], v at the end and the new columns."""
+    h = frame.h
+    K[0] = 0.0
+    for s in range(1, 12):
+        combine(C, K, method.A[s], s, h, new)
+        turn(cones, frame, method.c[s] * h, new)
+        stage(data, cones, method, frame, extra, s, new, f, c, D, K[s])
+    combine(C, K, method.B, 12, h, v)
+    new[:] = v
+    turn(cones, frame, h, new)
+    stage(data, cones, method, frame, extra, 12, new, f, c, D, K[12])
+
+
+@inner
+def mixed(h, q5, q3):
+    """Error estimate from the squares of those of orders 5 and 3 ([HNW93]_ II.10)."""
+    return h * q5 / np.sqrt(q5 + 0.01 * q3) if q5 > 0.0 else 0.0
+
+
+@njit(cache=True)
+def step_error(cones, method, frame, C, new, K, growth, e5, e3):
+    """Largest column error, relative to the column (or to what a propagator may shrink by)."""
+    h, worst = frame.h, 0.0
+    for i in range(C.shape[0]):
+        for e in range(C.shape[1]):
+            s5, s3 = 0.0, 0.0
+            for p in range(13):
+                s5 += method.E5[p] * K[p, i, e]
+                s3 += method.E3[p] * K[p, i, e]
+            e5[i, e] = s5
+            e3[i, e] = s3
+    turn(cones, frame, h, e5)
+    turn(cones, frame, h, e3)
+    for g in range(cones.size.size):
+        sum5, sum3 = 0.0, 0.0
+        for i in range(cones.offset[g], cones.offset[g + 1]):
+            q5, q3, size = 0.0, 0.0, 0.0
+            for e in range(C.shape[1]):
+                q5 += e5[i, e] ** 2
+                q3 += e3[i, e] ** 2
+                size += new[i, e] ** 2
+            if cones.lumped[g]:
+                sum5 += q5
+                sum3 += q3
+            else:
+                worst = max(worst, mixed(h, q5, q3) / np.sqrt(max(size, 1e-300)))
+        if cones.lumped[g]:
+            worst = max(worst, mixed(h, sum5, sum3) * np.exp(growth[g]))
+    return worst
+
+
+@njit(cache=True)
+def dense(data, cones, method, frame, extra, C, v, K, f, c, D, work, F):
+    """Dense output of v: F[0] = C and F[1:8] the coefficients of :func:`flow_dense.basis`."""
+    h = frame.h
+    for s in range(13, 16):
+        combine(C, K, method.A[s], s, h, work)
+        turn(cones, frame, method.c[s] * h, work)
+        stage(data, cones, method, frame, extra, s, work, f, c, D, K[s])
+    coefficients(C, v, K, method.D, h, F)
+
+
+@njit(cache=True)
+def at(cones, frame, F, theta, out):
+    """Columns at fraction theta of a step."""
+    phi = np.empty(8)
+    basis(theta, phi)
+    for i in range(out.shape[0]):
+        for e in range(out.shape[1]):
+            s = 0.0
+            for q in range(8):
+                s += phi[q] * F[q, i, e]
+            out[i, e] = s
+    turn(cones, frame, theta * frame.h, out)
+
+
+@njit(cache=True)
+def sample_pull(data, cones, method, frame, extra, F, work, cn, logs):
+    """Pull at the nodes of a step (rows of ``cn``), and log L there."""
+    f = np.empty(data.y.size)
+    for i in range(N_NODES):
+        at(cones, frame, F, method.nodes[i], work)
+        outputs(data, cones, work, f)
+        for k in range(f.size):
+            f[k] += extra[16 + i, k]
+        logs[i] = pull(data, f, cn[i])

@@ -1,0 +1,162 @@
+"""Neurons that meet kinks within a step, carried through it under the sampled pull."""
+
+import numpy as np
+from numba import njit
+
+from reluflow.kernels.flow_arrival import arrive
+from reluflow.kernels.flow_crossing import first_event, first_exit
+from reluflow.kernels.flow_dense import coefficients, point
+from reluflow.kernels.flow_events import empty_log, flush
+from reluflow.kernels.flow_face import face_force, has_face
+from reluflow.kernels.flow_members import path_of
+from reluflow.kernels.flow_pull import pull_at
+from reluflow.kernels.flow_step import combine, mixed
+from reluflow.kernels.flow_vector import dot, normalise, turn_one
+from reluflow.kernels.inner import inner
+
+
+@inner
+def add_outputs(data, u, z, weight, out):
+    """Add weight a phi(<w, x_k>), slopes from the pattern, to out."""
+    d = data.X.shape[1]
+    for k in range(u.size):
+        if u[k] == 0 or (u[k] < 0 and data.leak == 0.0):
+            continue
+        s = dot(data.X, k, z)
+        out[k] += weight * z[d] * s * (1.0 if u[k] > 0 else data.leak)
+
+
+@inner
+def stages(data, method, u, z, theta, step, h, cn, first, last, K, y):
+    """Stages first .. last - 1 of a step by step * h from z at theta; y ends at the last one."""
+    n, d = data.X.shape
+    D, tau, c = np.empty(d), np.empty(n), np.empty(n)
+    start, state = z.reshape(1, d + 1), y.reshape(1, d + 1)
+    for s in range(first, last):
+        combine(start, K, method.A[s], s, step * h, state)
+        pull_at(method, cn, theta + method.c[s] * step, c)
+        face_force(data, u, c, D, tau)
+        v = 0.0
+        for e in range(d):
+            K[s, 0, e] = y[d] * D[e]
+            v += y[e] * D[e]
+        K[s, 0, d] = v
+
+
+@inner
+def error_of(method, z, K, size):
+    """Error estimate of a step of the given size, relative to |z|."""
+    q5, q3, q0 = 0.0, 0.0, 0.0
+    for e in range(z.size):
+        e5, e3 = 0.0, 0.0
+        for p in range(13):
+            e5 += method.E5[p] * K[p, 0, e]
+            e3 += method.E3[p] * K[p, 0, e]
+        q5 += e5 * e5
+        q3 += e3 * e3
+        q0 += z[e] * z[e]
+    return mixed(size, q5, q3) / np.sqrt(q0) if q5 > 0.0 else 0.0
+
+
+@inner
+def trace(data, method, z, u, lo, hi, h, cn, rules, start, log, weight, extra):
+    """Carry a neuron from theta lo to hi of a step of size h under the sampled pull.
+
+    Returns its log growth. Kinks are met at their own times. With weight > 0 the neuron's
+    outputs (times weight) at ``method.times`` are added to ``extra``.
+    """
+    n, d = data.X.shape
+    K, F = np.empty((16, 1, d + 1)), np.empty((8, d + 1))
+    c, y, new = np.empty(n), np.empty(d + 1), np.empty(d + 1)
+    still = np.zeros(d)  # no Lawson frame here
+    theta, step, grown = lo, hi - lo, 0.0
+    events = 0
+    while theta < hi and events < 50 * (n + 4):
+        step = min(step, hi - theta)
+        last = theta + step >= hi
+        stages(data, method, u, z, theta, step, h, cn, 0, 13, K, new)
+        error = error_of(method, z, K, step * h) / rules.tol
+        if error > 1.0 and step > 1e-13:
+            step *= max(0.2, 0.9 * error ** (-0.125))
+            continue
+        stages(data, method, u, z, theta, step, h, cn, 13, 16, K, y)
+        row = (1, d + 1)
+        coefficients(
+            z.reshape(row), new.reshape(row), K, method.D, step * h, F.reshape((8, 1, d + 1))
+        )
+        faces = has_face(u)
+        x, hit = first_event(data, u, F, still, 0.0, faces, rules.noise)
+        if faces:
+            out, k = first_exit(data, method, u, cn, theta, theta + step, rules.floor)
+            if out <= 1.0 and (out - theta) / step < x:
+                x, hit = (out - theta) / step, k
+        if weight > 0.0:
+            far = theta + min(x, 1.0) * step
+            for s in range(method.times.size):
+                when = method.times[s]
+                if theta < when <= far or (last and hit == -2 and when > theta):
+                    point(F, (when - theta) / step, y)
+                    add_outputs(data, u, y, weight * np.exp(2.0 * grown), extra[s])
+        if hit == -2:
+            z[:] = new
+            theta = hi if last else theta + step
+            grown += normalise(z)
+            continue
+        point(F, x, z)
+        theta = min(theta + x * step, hi)
+        grown += normalise(z)
+        pull_at(method, cn, theta, c)
+        arrive(data, u, z, c, hit, start + theta * h, log, rules.policy)
+        events += 1
+        step = hi - theta
+    return grown
+
+
+@inner
+def along(frame, path, g, theta, z):
+    """The point at theta of a neuron's path in cone g."""
+    point(path, theta, z)
+    grow = frame.rate[g] * frame.h * theta
+    turn_one(z, frame.unit[g], np.cosh(grow), np.sinh(grow))
+
+
+@njit(cache=True)
+def trace_some(
+    data, method, cones, frame, members, which, theta, sample, hi, U, F, cn, rules, start,
+    Zt, lt, V, events, extra, record,
+):  # fmt: skip
+    """Carry the listed neurons from their first events (theta, sample) to theta hi.
+
+    Zt, lt, V receive unit vectors, log-scales and patterns (rows follow ``which``). With
+    ``record``, ``extra`` (times, n) receives what they add to f by leaving their cones: traced
+    minus assumed outputs at ``method.times``.
+    """
+    n, width = U.shape[1], Zt.shape[1]
+    gid, ls = members.gid, members.ls
+    log, c = empty_log(n), np.empty(n)
+    path, z = np.empty((8, width)), np.empty(width)
+    for i in range(which.size):
+        j = which[i]
+        g, lo = gid[j], min(theta[j], hi)
+        V[i] = U[g]
+        path_of(cones, members, F, j, path)
+        along(frame, path, g, lo, z)
+        Zt[i] = z
+        lt[i] = ls[j] + normalise(Zt[i])
+        if theta[j] > hi:
+            continue
+        weight = np.exp(2.0 * lt[i]) if record else 0.0
+        if record:
+            if weight == 0.0:
+                continue
+            for s in range(method.times.size):
+                if method.times[s] > lo:
+                    along(frame, path, g, method.times[s], z)
+                    add_outputs(data, U[g], z, -np.exp(2.0 * ls[j]), extra[s])
+        log[0, 0] = 0
+        pull_at(method, cn, lo, c)
+        arrive(data, V[i], Zt[i], c, sample[j], start + lo * frame.h, log, rules.policy)
+        lt[i] += trace(
+            data, method, Zt[i], V[i], lo, hi, frame.h, cn, rules, start, log, weight, extra
+        )
+        flush(log, j, events)
