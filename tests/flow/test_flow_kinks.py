@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from reluflow import Network, Problem, initialize
+from reluflow import Network, Problem, descend, initialize
 from reluflow.flow import flow
 from reluflow.trajectory.observables import velocity
 
@@ -60,11 +60,18 @@ def test_refraction_changes_the_velocity_by_the_sample():
 
 
 def test_slide_ends_when_its_slope_leaves_the_box():
-    """A second neuron fits sample 0, so c_0 falls, and with it the slope s = c_0 / (2 |c_1|)."""
+    """Neuron 1 fits sample 1, so |c_1| falls and the slope s = c_0 / (2 |c_1|) rises to 1."""
     problem = Problem([[1.0, 0.5], [0.0, 1.0]], [1.0, -1.0])
-    net = Network([[0.2, 0.05], [0.01, -0.9]], [0.3, -0.01])
-    run = flow(problem, net, t_end=30.0, save=np.linspace(0, 30, 61))
+    net = Network([[1e-3, 1e-5], [-0.3, 0.3]], [1.5e-3, -0.45])
+    run = flow(problem, net, t_end=8.0, save=np.linspace(0, 8, 81))
     assert np.all(np.diff(run.loss) <= 1e-14)
+    assert kinds(run) == [SLIDE, SLIDE, EXIT]
+    assert run.events["neuron"].tolist() == [0, 1, 0]
+    there = flow(problem, net, t_end=run.events["time"][-1]).final
+    c = problem.pull_at(problem.outputs(there))
+    assert -0.5 * c[0] / c[1] == pytest.approx(1.0, abs=1e-9)
+    steps = descend(problem, net, lr=1e-4, steps=80_000).final
+    assert np.allclose(run.final.weights()[0], steps.weights()[0], atol=1e-3)
 
 
 @pytest.mark.parametrize("y", [-1.0])
