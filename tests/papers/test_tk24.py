@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from reluflow import extremal_vectors
 from reluflow.papers import tk24
 
 ENDS = pytest.mark.parametrize(
@@ -53,6 +54,7 @@ def test_wide_network_full(alpha, low, high):
     assert run["frobenius"][0] == pytest.approx(0.291, abs=0.002)
     assert low < run["frobenius"][-1] < high
     share = np.exp(2 * run.final.log_norms)
-    directions = np.asarray(run.problem.known["directions"])
-    near = np.max(run.final.directions @ directions.T, axis=1) > math.cos(0.15)
-    assert share[near].sum() / share.sum() > 0.999
+    extremal = extremal_vectors(run.problem)
+    assert len(extremal) == 4
+    near = np.max(run.final.directions @ extremal.vectors.T, axis=1) > math.cos(0.1)
+    assert share[near].sum() / share.sum() > 0.9999

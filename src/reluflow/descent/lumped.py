@@ -58,7 +58,7 @@ class Lumped:
         self.dims = (0,) * d if d <= 3 else np.empty(d)
         exponent, mantissa = split_scale(net.log_scale, m)
         patterns, cone = cones_of(samples.X, net.W)
-        bound = circle_bounds(samples.X)
+        bound, owner, alone = circle_bounds(samples.X)
         neurons = {
             "Z": np.column_stack([net.W, net.a]) * mantissa[:, None],
             "exponent": exponent,
@@ -76,6 +76,8 @@ class Lumped:
             "size": np.linalg.norm(samples.X, axis=1),
             "code": np.random.default_rng(0).integers(0, 1 << 63, n, dtype=np.uint64),
             "bound": bound,
+            "owner": owner,
+            "alone": alone,
             "ray": np.column_stack([np.cos(bound), np.sin(bound)]),
             "A": np.zeros((n, d)),
             "f": np.zeros(n),

@@ -42,13 +42,21 @@ def cones_of(X: Array, W: Array) -> tuple[Patterns, Indices]:
     return patterns[swap], swap[row]
 
 
-def circle_bounds(X: Array) -> Array:
-    """Two features: sorted angles at which <w, x_k> = 0 for some k; otherwise nothing."""
+def circle_bounds(X: Array) -> tuple[Array, Indices, NDArray[np.bool_]]:
+    """Two features: sorted angles at which <w, x_k> = 0, such a k, and whether it is the only one.
+
+    With any other number of features nothing.
+    """
     if X.shape[1] != 2:
-        return np.empty(0)
-    X = X[np.any(X != 0, axis=1)]
-    rays = np.concatenate([np.arctan2(X[:, 0], -X[:, 1]), np.arctan2(-X[:, 0], X[:, 1])])
-    return np.unique(rays)
+        return np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_)
+    rows = np.flatnonzero(np.any(X != 0, axis=1))
+    x, y = X[rows, 0], X[rows, 1]
+    rays, first, count = np.unique(
+        np.concatenate([np.arctan2(x, -y), np.arctan2(-x, y)]),
+        return_index=True,
+        return_counts=True,
+    )
+    return rays, rows[first % max(rows.size, 1)], count == 1
 
 
 def plant(patterns: Patterns) -> tuple[Indices, Indices]:

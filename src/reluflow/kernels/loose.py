@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from reluflow.kernels.inner import inner
+from reluflow.kernels.inner import inlined, inner
 from reluflow.kernels.lumps import (
     APPLIED,
     LOOKS,
@@ -19,8 +19,8 @@ from reluflow.kernels.lumps import (
     PENDING,
     cone_at,
     has_room,
+    inspect,
     join,
-    look,
     power,
     store_base,
 )
@@ -31,8 +31,8 @@ NEAR_ONE = 2.0**30  # a loose vector beyond this, or below its inverse, gets a n
 
 
 @inner
-def watch(L, j):
-    """Find the hyperplane nearest to loose neuron j and its slack to all others."""
+def nearest(L, j):
+    """(sample of the nearest hyperplane, slack to the others) of loose neuron j."""
     n, d = L.X.shape
     best, second, near = np.inf, np.inf, NONE
     for k in range(n):
@@ -46,19 +46,52 @@ def watch(L, j):
             best, second, near = s, best, k
         elif s < second:
             second = s
+    return near, second
+
+
+@inlined
+def nearest_on_circle(L, j, arc):
+    """:func:`nearest` for two features: only the two rays on either side of the neuron count."""
+    total = L.bound.size
+    best, second, near = np.inf, np.inf, NONE
+    for q in range(arc - 1, arc + 3):
+        b = q % total
+        s = abs(L.ray[b, 0] * L.Z[j, 1] - L.ray[b, 1] * L.Z[j, 0])
+        if s < best:
+            best, second, near = s, best, L.owner[b]
+        elif s < second:
+            second = s
+    return near, second
+
+
+@inlined
+def watch(L, j):
+    """Note the hyperplane nearest to loose neuron j and its slack to all others."""
+    arc = L.arc[L.cone[j]]
+    if arc != NONE and L.bound.size > 4:
+        near, second = nearest_on_circle(L, j, arc)
+    else:
+        near, second = nearest(L, j)
     if near != L.near[j]:
         L.other[j] = NONE
     L.near[j] = near
     L.rest[j] = second * (1.0 - 1e-9)
 
 
-@inner
-def differ_in(first, second, k):
-    """Whether two patterns differ in sample k and in no other."""
+@inlined
+def across(L, u, v, k):
+    """Whether cones u and v lie on the two sides of the hyperplane of sample k and of no other."""
+    p, q, total = L.arc[u], L.arc[v], L.bound.size
+    if p != NONE and q != NONE and total > 2:
+        if (p + 1) % total == q:
+            return L.alone[q] and L.owner[q] == k
+        if (q + 1) % total == p:
+            return L.alone[p] and L.owner[p] == k
+        return False
     count = 0
-    for q in range(first.size):
-        count += first[q] != second[q]
-    return count == 1 and first[k] != second[k]
+    for i in range(L.X.shape[0]):
+        count += L.pattern[u, i] != L.pattern[v, i]
+    return count == 1 and L.pattern[u, k] != L.pattern[v, k]
 
 
 @inner
@@ -74,8 +107,7 @@ def let_loose(L, seen):
         L.size2[j] = power(2 * L.exponent[j])
         L.calm[j] = 0
         watch(L, j)
-        known = L.near[j] != NONE and differ_in(L.pattern[u], L.pattern[v], L.near[j])
-        L.other[j] = u if known else NONE
+        L.other[j] = u if L.near[j] != NONE and across(L, u, v, L.near[j]) else NONE
         L.loose[L.counts[LOOSE]] = j
         L.counts[LOOSE] += 1
         L.counts[APPLIED] += 1
@@ -113,7 +145,7 @@ def step_loose(dims, total, loose, cone, Z, rest, D, h, both):
         rest[j] -= abs(h * outer) * math.sqrt(size)
 
 
-@inner
+@inlined
 def drop(L, q):
     """Take entry q out of the list of loose neurons."""
     j = L.loose[q]
@@ -145,7 +177,7 @@ def follow_loose(L, z, seen, work):
         j = L.loose[q]
         u, near = L.cone[j], L.near[j]
         if L.rest[j] <= 0.0:
-            _, changed = look(L, L.Z[j], L.pattern[u], seen)
+            _, changed, _ = inspect(L, L.Z[j], u, seen)
             L.counts[LOOKS] += 1
             if changed:
                 L.pending[L.counts[PENDING]] = drop(L, q)

@@ -44,7 +44,7 @@ from reluflow.kernels.wheel import NONE, take
 
 DONE, DIVERGED, GROW, UNPROFITABLE = 0, 1, 2, 3
 
-GROWTH_LIMIT = 32.0  # re-base a cone before its propagator costs digits: condition <= 32^2
+GROWTH_LIMIT = 4.0  # re-base a cone early: keeps digits (condition <= 16) and deadlines tight
 DIRT_LIMIT = 2e-14  # recompute S once removals have left about this relative error
 WINDOW = 256  # steps between two looks at the work done
 PATIENCE = 4  # unprofitable windows in a row before handing over

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reluflow.kernels.inner import inner
+from reluflow.kernels.inner import inlined, inner
 from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take_all
 
 # entries of Lumps.counts
@@ -73,6 +73,8 @@ class Lumps(NamedTuple):
     arc_cone: np.ndarray  # (B,) two features: cone of each arc, NONE if it has none yet
     bound: np.ndarray  # (B,) two features: sorted angles where the arcs begin; else empty
     ray: np.ndarray  # (B, 2) the unit vectors at those angles
+    owner: np.ndarray  # (B,) a sample whose hyperplane lies there
+    alone: np.ndarray  # (B,) whether it is the only one
     X: np.ndarray  # (n, d)
     size: np.ndarray  # (n,) norms of the samples
     code: np.ndarray  # (n,) random words for the hash
@@ -190,7 +192,7 @@ def add_cone(L, pattern, key, parent):
     return u
 
 
-@inner
+@inlined
 def current(L, j, z):
     """Write the current vector of neuron j, in units of 2^exponent, into z."""
     P = L.P[L.cone[j]]
@@ -203,21 +205,21 @@ def current(L, j, z):
 
 
 @inner
-def look(L, z, pattern, seen):
+def look(X, size, z, pattern, seen):
     """Signs of the neuron z into seen (n,): (slack to the nearest hyperplane, changed)."""
-    n, d = L.X.shape
+    n, d = X.shape
     slack, changed = np.inf, False
     for k in range(n):
-        if L.size[k] == 0.0:
+        if size[k] == 0.0:
             seen[k] = 0
             continue
         s = 0.0
         for i in range(d):
-            s += z[i] * L.X[k, i]
+            s += z[i] * X[k, i]
         seen[k] = 1 if s > 0.0 else 0
         if seen[k] != pattern[k]:
             changed = True
-        slack = min(slack, abs(s) / L.size[k])
+        slack = min(slack, abs(s) / size[k])
     return slack, changed
 
 
@@ -242,7 +244,7 @@ def locate(bound, z):
     return arc, min(before, after)
 
 
-@inner
+@inlined
 def inspect(L, z, u, seen):
     """(slack to the nearest hyperplane, whether the signs are not those of cone u, arc).
 
@@ -262,11 +264,11 @@ def inspect(L, z, u, seen):
         if gap > CLOSE:
             slack = math.hypot(z[0], z[1]) * math.sin(min(gap, 0.5 * math.pi))
             return slack, arc != L.arc[u], arc
-    slack, changed = look(L, z, L.pattern[u], seen)
+    slack, changed = look(L.X, L.size, z, L.pattern[u], seen)
     return slack, changed, NONE
 
 
-@inner
+@inlined
 def schedule(L, j, u, slack):
     """File neuron j of cone u to be looked at when its slack is used up."""
     size = length(L.Z[j])
@@ -274,7 +276,7 @@ def schedule(L, j, u, slack):
     file_neuron(u, j, allowed, L.path, L.head, L.mark, L.used, L.link, L.due)
 
 
-@inner
+@inlined
 def store_base(L, j, z):
     """Z_j = z with its largest entry brought into [1/2, 1) by a power of two."""
     top = 0.0
@@ -359,13 +361,13 @@ def solve(P, z, work):
 
 
 @inner
-def change_moments(L, u, exponent, z, sign):
+def change_moments(S, level, u, exponent, z, sign):
     """S_u += sign * z z^T for a neuron of the given exponent."""
     e = z.size
-    size2 = sign * power(2 * (exponent - L.level[u]))
+    size2 = sign * power(2 * (exponent - level[u]))
     for i in range(e):
         for q in range(e):
-            L.S[u, i, q] += size2 * z[i] * z[q]
+            S[u, i, q] += size2 * z[i] * z[q]
 
 
 @inner
@@ -377,12 +379,12 @@ def trace(S):
     return total
 
 
-@inner
+@inlined
 def leave(L, j, z):
     """Neuron j, unfiled and with current vector z, leaves the lump of its cone."""
     u = L.cone[j]
     before = trace(L.S[u])
-    change_moments(L, u, L.exponent[j], z, -1.0)
+    change_moments(L.S, L.level, u, L.exponent[j], z, -1.0)
     L.dirt[u] += (ROUNDING * before) ** 2
     L.inside[u] -= 1
     if L.inside[u] == 0:
@@ -402,7 +404,7 @@ def join(L, j, z, seen, work):
     if L.inside[u] == 1:
         L.counts[OCCUPIED] += 1
         set_level(L, u, L.exponent[j])
-    change_moments(L, u, L.exponent[j], L.Z[j], 1.0)
+    change_moments(L.S, L.level, u, L.exponent[j], L.Z[j], 1.0)
     copy(L.Z[j], z)
     solve(L.P[u], z, work)
     copy(z, L.Z[j])
@@ -411,13 +413,13 @@ def join(L, j, z, seen, work):
         rebase(L, u, z, seen)
 
 
-@inner
+@inlined
 def cone_at(L, z, u, seen):
     """The cone of the vector z, made below cone u if it is new; room must have been checked."""
     _, _, arc = inspect(L, z, u, seen)
     v = L.arc_cone[arc] if arc != NONE else NONE
     if v == NONE:
-        look(L, z, L.pattern[u], seen)
+        look(L.X, L.size, z, L.pattern[u], seen)
         key = hash_pattern(seen, L.code)
         v = find_cone(L, key, seen)
         if v == NONE:
@@ -427,7 +429,7 @@ def cone_at(L, z, u, seen):
     return v
 
 
-@inner
+@inlined
 def has_room(L):
     """Whether one more cone fits."""
     n = L.X.shape[0]
