@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reluflow.kernels.flow_dense import polynomial, reach_of
+from reluflow.kernels.flow_dense import REACH, polynomial, reach_of
 from reluflow.kernels.flow_face import outside
 from reluflow.kernels.flow_pull import pull_at
 from reluflow.kernels.flow_vector import dot
@@ -89,19 +89,26 @@ def first_event(data, u, F, unit, grow, whole, noise):
     """
     d = data.X.shape[1]
     h, p, a = np.empty(8), np.empty(8), np.empty(8)
-    size = 0.0
+    size, far = 0.0, 0.0
     for i in range(8):
-        p[i], a[i] = 0.0, F[i, d]
+        p[i], a[i], square = 0.0, F[i, d], 0.0
         for e in range(d):
             p[i] += unit[e] * F[i, e]
+            square += F[i, e] * F[i, e]
             if i < 2:
                 size += abs(F[i, e])
+        if i > 0:
+            far += REACH[i] * np.sqrt(square)
     best, hit = 2.0, -2
     ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
+    far += ch * reach_of(p, 0) + sh * reach_of(a, 0)  # bounds how far <w, x> / |x| can move
     for k in range(u.size):
         if u[k] == 0:
             continue
-        for i in range(8):
+        h[0] = dot(data.X, k, F[0])
+        if u[k] * h[0] > 1.000001 * far * data.norms[k]:
+            continue
+        for i in range(1, 8):
             h[i] = 0.0
             for e in range(d):
                 h[i] += data.X[k, e] * F[i, e]
