@@ -56,21 +56,11 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Make figures of the papers: all of them, those of one paper, or one."""
-    from reluflow.papers import FIGURES
+    from reluflow.papers import chosen
     from reluflow.papers import reproduce as make
 
-    wanted = [
-        key
-        for key in FIGURES
-        if paper is None
-        or (key[0] == paper.upper() and (figure is None or key[1] == figure.upper()))
-    ]
-    if not wanted:
-        known = ", ".join(" ".join(key) for key in FIGURES)
-        name = " ".join(part for part in (paper, figure) if part)
-        raise ReluflowError(f"no figure {name!r} here yet: expected one of {known}")
     results = []
-    for key in wanted:
+    for key in chosen(paper, figure):
         print(f"{' '.join(key)}: working (first use compiles kernels)", file=sys.stderr)
         result = make(*key, out, quick)
         results.append(result)

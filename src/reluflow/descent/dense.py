@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.descent.samples import Samples, join_scale, split_scale
+from reluflow.kernels.codes import DIVERGED, DONE
 from reluflow.network import Network
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
 
-DONE, DIVERGED, GROW, UNPROFITABLE = 0, 1, 2, 3
 _SAFE_STEPS = 256  # a neuron kept in units of 2^exponent is brought back near 1 this often
 _NEAR_ONE = 64  # powers of two a neuron may drift before that
 

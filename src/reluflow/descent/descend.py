@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.descent.dense import DIVERGED, UNPROFITABLE, Blas, Fused, Stepper
+from reluflow.descent.dense import Blas, Fused, Stepper
 from reluflow.descent.model import blas_work, dense_work, fused_work, lumped_weights
 from reluflow.descent.samples import samples_of
 from reluflow.descent.schedules import Batches, Rate, Schedule
 from reluflow.errors import ReluflowError
+from reluflow.kernels.codes import DIVERGED, UNPROFITABLE
 from reluflow.network import Network
 from reluflow.network.init import Rng, generator_of
 from reluflow.problem import Problem
@@ -280,11 +281,12 @@ class _Loop:
 
     def _result(self, code: int, steps: int) -> Trajectory:
         if code == DIVERGED:
-            top = float(np.max(self.schedule.rates(max(self.step - 1, 0), self.step + 1)[:1]))
+            last = max(self.step - 1, 0)
+            rate = self.schedule.rates(last, last + 1)[0]
             status = Status(
                 "diverged",
                 f"Diverged at step {self.step}: the outputs left the range of numbers. "
-                f"Use a smaller lr, it was {top:g} there.",
+                f"Use a smaller lr, it was {rate:g} there.",
                 ok=False,
             )
             final = self._finite()

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.descent.dense import GROW
 from reluflow.descent.model import lumped_weights
 from reluflow.descent.samples import Samples, join_scale, split_scale
 from reluflow.descent.tree import (
@@ -20,6 +19,7 @@ from reluflow.descent.tree import (
     plant,
 )
 from reluflow.kernels import lumps as kernel
+from reluflow.kernels.codes import GROW
 from reluflow.kernels.lumped import lumped_steps
 from reluflow.kernels.wheel import NEVER, NONE, PER_LEVEL, SLOTS
 from reluflow.network import Network
@@ -91,7 +91,6 @@ class Lumped:
         L.head[:cones, slot], L.link[:], L.inside[:cones] = chains(L.cone, cones)
         L.used[:cones] = 1 << NEVER
         L.growth[:cones] = np.inf  # so that the kernel sums moments and files neurons at once
-        L.counts[kernel.OCCUPIED] = np.count_nonzero(L.inside)
 
     def _planted(
         self, neurons: dict[str, NDArray], patterns: NDArray[np.uint8]

@@ -3,9 +3,8 @@
 import numpy as np
 from numba import njit
 
+from reluflow.kernels.codes import DIVERGED, DONE
 from reluflow.kernels.pull import exploded, pulls
-
-DONE, DIVERGED = 0, 1
 
 
 @njit(cache=True)

@@ -19,6 +19,7 @@ import math
 import numpy as np
 from numba import njit
 
+from reluflow.kernels.codes import DIVERGED, DONE, GROW, UNPROFITABLE
 from reluflow.kernels.inner import inner
 from reluflow.kernels.loose import add_loose, follow_loose, let_loose, step_loose
 from reluflow.kernels.lumps import (
@@ -41,8 +42,6 @@ from reluflow.kernels.lumps import (
 )
 from reluflow.kernels.pull import exploded, pulls
 from reluflow.kernels.wheel import NONE, take
-
-DONE, DIVERGED, GROW, UNPROFITABLE = 0, 1, 2, 3
 
 GROWTH_LIMIT = 4.0  # re-base a cone early: keeps digits (condition <= 16) and deadlines tight
 DIRT_LIMIT = 2e-14  # recompute S once removals have left about this relative error

@@ -19,12 +19,11 @@ from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take_all
     LOOKS,  # neurons looked at
     MOVES,  # changes of cone
     REBASES,
-    OCCUPIED,  # cones with neurons inside
     SLOW,  # windows in a row in which the dense kernel would have been cheaper
     LOOKS_BEFORE,  # LOOKS and MOVES at the start of the window
     MOVES_BEFORE,
-) = range(13)
-N_COUNTS = 13
+) = range(12)
+N_COUNTS = 12
 
 ROUNDING = 2.3e-16
 CLOSE = 1e-9  # angle below which a neuron counts as lying on a hyperplane
@@ -389,7 +388,6 @@ def leave(L, j, z):
     L.inside[u] -= 1
     if L.inside[u] == 0:
         clear_cone(L, u)
-        L.counts[OCCUPIED] -= 1
     store_base(L, j, z)
     L.pending[L.counts[PENDING]] = j
     L.counts[PENDING] += 1
@@ -402,7 +400,6 @@ def join(L, j, z, seen, work):
     slack, _, _ = inspect(L, L.Z[j], u, seen)
     L.inside[u] += 1
     if L.inside[u] == 1:
-        L.counts[OCCUPIED] += 1
         set_level(L, u, L.exponent[j])
     change_moments(L.S, L.level, u, L.exponent[j], L.Z[j], 1.0)
     copy(L.Z[j], z)

@@ -4,6 +4,6 @@ A figure is a function of (out, quick) that writes its pictures into the folder 
 returns a :class:`~reluflow.papers.figure.Figure`: the files, the numbers and a summary in words.
 """
 
-from reluflow.papers.figure import FIGURES, Figure, reproduce
+from reluflow.papers.figure import FIGURES, Figure, chosen, reproduce
 
-__all__ = ["FIGURES", "Figure", "reproduce"]
+__all__ = ["FIGURES", "Figure", "chosen", "reproduce"]

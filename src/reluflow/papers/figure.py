@@ -31,6 +31,21 @@ class Figure:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+def chosen(paper: str | None = None, figure: str | None = None) -> list[tuple[str, str]]:
+    """Keys of all figures, of those of one paper, or of one."""
+    keys = [
+        key
+        for key in FIGURES
+        if (paper is None or key[0] == paper.upper())
+        and (figure is None or key[1] == figure.upper())
+    ]
+    if not keys:
+        known = ", ".join(" ".join(key) for key in FIGURES)
+        name = " ".join(part for part in (paper, figure) if part)
+        raise ReluflowError(f"no figure {name!r} here yet: expected one of {known}")
+    return keys
+
+
 def reproduce(paper: str, figure: str, out: str | Path, quick: bool = False) -> Figure:
     """Make one figure of one paper in the folder ``out``.
 
@@ -43,11 +58,8 @@ def reproduce(paper: str, figure: str, out: str | Path, quick: bool = False) -> 
     quick : bool
         A smaller version in seconds, marked as such.
     """
-    place = FIGURES.get((paper.upper(), figure.upper()))
-    if place is None:
-        known = ", ".join(" ".join(key) for key in FIGURES)
-        raise ReluflowError(f"no figure {figure!r} of {paper!r} here yet: expected one of {known}")
-    module, function = place.split(":")
+    (key,) = chosen(paper, figure)
+    module, function = FIGURES[key].split(":")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
