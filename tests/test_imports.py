@@ -19,11 +19,15 @@ ALLOWED = {
     "runtime": set(),
     "landscape": {"problem", "network", "kernels"},
     "optimum": {"problem", "network", "kernels", "landscape"},
-    "prediction": {"problem", "network", "kernels", "landscape", "optimum"},
+    "prediction": {"problem", "network", "kernels", "landscape", "optimum", "runtime"},
     "trajectory": {"problem", "network"},
     "descent": {"problem", "network", "kernels", "trajectory", "runtime"},
     "flow": {"problem", "network", "kernels", "trajectory", "runtime"},
-    "report": {"problem", "network", "trajectory", "landscape", "prediction"},
+    "claims": {
+        "problem", "network", "landscape", "prediction", "optimum", "trajectory", "descent", "flow",
+        "runtime",
+    },
+    "report": {"problem", "network", "trajectory", "landscape", "prediction", "claims"},
     "papers": {
         "problem", "network", "trajectory", "landscape", "prediction", "optimum", "descent",
         "flow", "report", "claims", "runtime",

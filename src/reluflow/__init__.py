@@ -12,7 +12,8 @@ from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
-    from reluflow import landscape
+    from reluflow import landscape, optimum, prediction
+    from reluflow.claims.certify import certify
     from reluflow.descent.descend import descend
     from reluflow.flow.flow import flow
     from reluflow.flow.stops import loss_below, settled, stationary
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from reluflow.landscape.early import early
     from reluflow.landscape.extremal import extremal_vectors
     from reluflow.network import Network, axis_start, initialize
+    from reluflow.optimum import (
+        certificates,
+        check_certificate,
+        kkt,
+        max_margin,
+        min_norm,
+        stationarity,
+        write_certificate,
+    )
+    from reluflow.prediction.limit import limit
+    from reluflow.prediction.orthogonal import algorithm1
+    from reluflow.prediction.process import JumpProcess
     from reluflow.problem import Problem, datasets, losses
     from reluflow.trajectory import Trajectory, cosines, every, geometric, when
     from reluflow.trajectory.phases import phases
@@ -49,16 +62,34 @@ _HOMES = {
     "max_G": "reluflow.landscape.bound",
     "align": "reluflow.landscape.align",
     "early": "reluflow.landscape.early",
+    "limit": "reluflow.prediction.limit",
+    "algorithm1": "reluflow.prediction.orthogonal",
+    "JumpProcess": "reluflow.prediction.process",
+    "max_margin": "reluflow.optimum",
+    "min_norm": "reluflow.optimum",
+    "kkt": "reluflow.optimum",
+    "stationarity": "reluflow.optimum",
+    "certificates": "reluflow.optimum",
+    "write_certificate": "reluflow.optimum",
+    "check_certificate": "reluflow.optimum",
+    "certify": "reluflow.claims.certify",
+    "prediction": "reluflow.prediction",
+    "optimum": "reluflow.optimum",
 }
 
 __all__ = [
+    "JumpProcess",
     "Network",
     "Problem",
     "ReluflowError",
     "Trajectory",
     "__version__",
+    "algorithm1",
     "align",
     "axis_start",
+    "certificates",
+    "certify",
+    "check_certificate",
     "cosines",
     "datasets",
     "descend",
@@ -68,14 +99,22 @@ __all__ = [
     "flow",
     "geometric",
     "initialize",
+    "kkt",
     "landscape",
+    "limit",
     "loss_below",
     "losses",
     "max_G",
+    "max_margin",
+    "min_norm",
+    "optimum",
     "phases",
+    "prediction",
     "settled",
+    "stationarity",
     "stationary",
     "when",
+    "write_certificate",
 ]
 
 make_lazy(__name__, _HOMES)

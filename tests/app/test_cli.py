@@ -26,14 +26,6 @@ def test_datasets_listed_as_text_and_json():
     assert all(name in text for name in names)
 
 
-def test_reproduce_writes_pictures_and_prints_json(tmp_path):
-    done = reluflow("reproduce", "BF24", "F2", "--quick", "--json", "-o", "made", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    (figure,) = json.loads(done.stdout)
-    assert figure["numbers"]["mse"] == pytest.approx(0.175042735)
-    assert (tmp_path / "made" / "bf24-f2.png").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

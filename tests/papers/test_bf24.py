@@ -20,7 +20,7 @@ def check_end(run):
 
 
 def test_quick_figure(tmp_path):
-    figure = reproduce("bf24", "f2", tmp_path, quick=True)
+    (figure,) = reproduce("bf24", "f2", tmp_path, size="quick").figures
     assert all(path.stat().st_size > 10_000 for path in figure.files)
     assert not list(tmp_path.glob("*.part"))
     numbers = figure.numbers

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from reluflow.kernels.flow_arrival import LEAVE, resolve
 from reluflow.kernels.flow_events import BRANCH, SLIDE, empty_log, flush, note
 from reluflow.kernels.flow_members import group_max, moments, sync
+from reluflow.kernels.flow_patterns import group_rows
 from reluflow.kernels.flow_pull import pull
-from reluflow.kernels.flow_scan import slacks
 from reluflow.kernels.flow_types import Cones, Data, Members
+from reluflow.kernels.flow_wheel import empty_wheel, file_all
 from reluflow.network import Network
 from reluflow.problem import Problem
 
@@ -44,12 +45,9 @@ class State:
 
     def assign(self, which: NDArray, V: NDArray[np.int8]) -> None:
         """Give the listed neurons new patterns (rows of V)."""
-        if which.size > 1000:
-            unique, inverse = np.unique(V, axis=0, return_inverse=True)
-            self.gid[which] = np.array([self._cone(u) for u in unique])[inverse.ravel()]
-        else:
-            for j, u in zip(which, V, strict=True):
-                self.gid[j] = self._cone(u)
+        group, first = np.empty(which.size, np.int64), np.empty(which.size, np.int64)
+        count = group_rows(V, group, first)
+        self.gid[which] = np.array([self._cone(u) for u in V[first[:count]]], np.int64)[group]
 
     def _cone(self, u: NDArray[np.int8]) -> int:
         key = u.tobytes()
@@ -72,6 +70,7 @@ class State:
         self.col = np.full(self.gid.size, -1, np.int64)
         columns = np.flatnonzero(~np.repeat(lumped, r))
         self.col[single] = columns
+        self.single = single
         self.C = np.empty((int(offset[-1]), width))
         self.C[np.repeat(lumped, r)] = np.tile(np.eye(width), (int(lumped.sum()), 1))
         self.C[columns] = self.Z[single]
@@ -84,12 +83,16 @@ class State:
         size = np.exp(2.0 * self.log_size)
         self.cones = Cones(offset, lumped, Q, q_offset, size, S, N, n_offset)
         moments(self.cones, self.members, self.log_size, Q)
-        self.odometer, self.growth = np.zeros(G), np.zeros(G)
-        self.deadline = np.empty(self.gid.size)
-        slacks(self.data, self.U, self.faces, self.gid, self.Z, self.deadline)
+        self.growth = np.zeros(G)
+        self.wind()
+
+    def wind(self) -> None:
+        """File the neurons of lumped cones under the slack they have now."""
+        self.wheel = empty_wheel(self.cones.lumped, self.gid.size)
+        file_all(self.data, self.cones, self.U, self.faces, self.C, self.members, self.wheel)
 
     def _drop_empty(self) -> None:
-        used = np.unique(self.gid)
+        used = np.flatnonzero(np.bincount(self.gid, minlength=self.U.shape[0]))
         if used.size < self.U.shape[0]:
             place = np.zeros(self.U.shape[0], np.int64)
             place[used] = np.arange(used.size)

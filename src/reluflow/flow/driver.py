@@ -58,14 +58,9 @@ class Driver:
         if len(self.recorder._columns["times"]) > before:
             self.log_times.append(log_time)
 
-    def _record_leap(self, start: float, log_start: float, log_loss: float) -> None:
-        solver = self.solver
-        while (wanted := self.recorder.next()) < solver.t:
-            ds = math.log(max(wanted - start, 1e-320))
-            log_dt = ds - log_loss if solver.state.data.by_loss else ds
-            self._record(
-                wanted, *solver.leaper.within(wanted), float(np.logaddexp(log_start, log_dt))
-            )
+    def _record_leap(self) -> None:
+        while (wanted := self.recorder.next()) < self.solver.t:
+            self._record(wanted, *self.solver.leaper.within(wanted))
 
     def _record_step(self, stop: float) -> None:
         solver = self.solver
@@ -141,11 +136,11 @@ class Driver:
         limit = self.end - solver.t
         go = solver.leaper.worth(limit)
         if go is not None and math.isfinite(go[0]):
-            start, log_start, log_loss = solver.t, solver.log_time, solver.log_loss
+            start = solver.t
             solver.leaper.leap(*go)
             if limit - (solver.t - start) <= 1e-15 * solver.t:
                 solver.t = self.end
-            self._record_leap(start, log_start, log_loss)
+            self._record_leap()
             return self._check()
         if go is not None or not math.isfinite(solver.h):
             status = Status("still", f"Nothing moves any more after {solver.t:.6g}.")
@@ -233,7 +228,7 @@ class Driver:
             "events": np.vstack([np.empty((0, 4)), *solver.events]),
             "log_times": np.array(self.log_times),
             "Z": s.Z, "ls": s.ls, "U": s.U, "gid": s.gid, "C": s.C,
-            "odometer": s.odometer, "growth": s.growth, "deadline": s.deadline,
+            "growth": s.growth,
         }  # fmt: skip
 
     def unpack(self, packed: Mapping[str, NDArray]) -> None:
@@ -246,8 +241,8 @@ class Driver:
         state._keys = {u.tobytes(): g for g, u in enumerate(state.U)}
         state.rebuild()
         state.C[:] = packed["C"]
-        state.odometer[:], state.growth[:] = packed["odometer"], packed["growth"]
-        state.deadline[:] = packed["deadline"]
+        state.growth[:] = packed["growth"]
+        state.wind()
         solver = Solver(state, old.rtol, old.policy)
         numbers = [float(v) for v in packed["numbers"]]
         solver.t, solver.log_time, solver.h, solver.scale = numbers[:4]

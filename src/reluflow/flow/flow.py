@@ -35,7 +35,7 @@ def flow(
     save: Any = None,
     observe: Any = None,
     states: bool | None = None,
-    rtol: float = 1e-8,
+    rtol: float | None = None,
     stop: Any = None,
     clock: str = "time",
     on_branch: str = "stay",
@@ -65,8 +65,10 @@ def flow(
     observe : names or functions of (problem, network) to record.
     states : bool, optional
         Whether to keep whole networks; by default only if nothing is observed.
-    rtol : float
-        Relative error aimed at, of each neuron at its own scale and of f.
+    rtol : float, optional
+        Relative error aimed at, of each neuron at its own scale and of f; 1e-8 by default. Where
+        kinks are not located it is the error of one step, in the root mean square over neurons,
+        and 1e-4 by default.
     stop : condition or list
         :func:`stationary`, :func:`loss_below`, :func:`settled`, or a function of
         (problem, network, time).
@@ -99,11 +101,13 @@ def flow(
     ----------
     [BF24]_ Section 3, [LLWA21]_ Lemma B.15, [MMV24]_ Appendix E, [HNW93]_ II.6.
     """
+    if kinks is None:
+        kinks = net.m * problem.n <= LARGE
+    if rtol is None:
+        rtol = 1e-8 if kinks else 1e-4
     _check(rtol, t_end, max_steps, on_branch)
     net.check_fits(problem.d)
     data = data_of(problem, clock)
-    if kinks is None:
-        kinks = net.m * problem.n <= LARGE
     stops = as_stops(stop)
     if t_end is None and not stops:
         stops = (settled(),) if clock == "loss" else (stationary(),)
@@ -120,7 +124,7 @@ def flow(
     key = fingerprint(arrays, {**settings, "problem": repr(problem), "save": policy.describe()})
     saved = Checkpoint(checkpoint, key, checkpoint_seconds)
     if not kinks:
-        from reluflow.flow.wide import flow_wide
+        from reluflow.flow.wide_run import flow_wide
 
         return flow_wide(
             problem, net, data, recorder, stops, end, rtol, max_steps, max_seconds, progress,

@@ -72,14 +72,15 @@ def company(trial: Trial, j: int, k: int, C: Array) -> Index:
     return same[close]
 
 
-def correct(trial: Trial, which: Index, h: float) -> None:
+def correct(trial: Trial, which: Index, h: float) -> bool:
     """Redo the step with what the listed neurons add to f by leaving their cones, if it matters."""
     now = trial.now
     K = now.stiffness()[0] * trial.frame.h
     if float(np.sum(trial.contributions(which))) * K < 1e-3 * now.rtol:
-        return
+        return False
     trial.sample()
     trial.extra[:] = 0.0
     trial.trace(which, 1.0, record=True)
     trial.attempt(h)
     trial.dense()
+    return True

@@ -83,15 +83,14 @@ class Leaper:
             H *= 0.5
             s.Z[:], s.ls[:] = self.before[0], self.before[1]
             now.cost["rejected"] += 1
-        self.length = H
+        self.length, self.clocks = H, (now.log_time, now.log_loss)
         changed = np.flatnonzero((s.U[s.gid] != V).any(axis=1))
         if changed.size:
             s.assign(changed, V[changed])
         now.note(events)
         now.cost["leaps"] += 1
         now.cost["steps"] += 1
-        log_dt = math.log(H) - now.log_loss if s.data.by_loss else math.log(H)
-        now.log_time = float(np.logaddexp(now.log_time, log_dt))
+        now.log_time = self._log_time(H)
         now.t += H
         now.renew()
 
@@ -105,11 +104,18 @@ class Leaper:
         leap_all(s.data, U, members, held, c, H, now.t, now.policy, V, events)
         return V, events
 
-    def within(self, time: float) -> tuple[Array, Array]:
-        """Unit vectors and log-scales at a time inside the last leap."""
+    def _log_time(self, H: float) -> float:
+        """log of the flow time H into the last leap, during which L is constant."""
+        log_time, log_loss = self.clocks
+        log_dt = math.log(max(H, 1e-320)) - (log_loss if self.now.state.data.by_loss else 0.0)
+        return float(np.logaddexp(log_time, log_dt))
+
+    def within(self, time: float) -> tuple[Array, Array, float]:
+        """Unit vectors, log-scales and log of the flow time at a time inside the last leap."""
+        H = time - (self.now.t - self.length)
         Z, ls = self.before[0].copy(), self.before[1].copy()
-        self._leapt(time - (self.now.t - self.length), Z, ls)
-        return Z, ls
+        self._leapt(H, Z, ls)
+        return Z, ls, self._log_time(H)
 
 
 def _log_half_sum(ls: Array) -> float:

@@ -57,27 +57,18 @@ class Solver(Present):
         s, trial = self.state, self.trial
         h = self._accepted(limit)
         trial.dense()
-        odometer, deadline = s.odometer.copy(), s.deadline.copy()
-        which = trial.scan()
-        if not which.size:
-            self.take(Taken(h))
-            return h
-        stop = must_stop(trial, which)
-        arrivals, k = NOBODY, -2
-        s.odometer[:], s.deadline[:] = odometer, deadline
+        which, arrivals, k = trial.scan(), NOBODY, -2
+        stop = must_stop(trial, which) if which.size else -1
         if stop >= 0:
             theta, k = float(trial.theta[stop]), int(trial.kink[stop])
             if theta * h <= 1e-15 * max(self.t, h):
                 self._arrive(company(trial, stop, k, s.C), k)
                 return 0.0
             h = land(trial, stop, k, theta * h)
-            which = trial.scan()
             arrivals = company(trial, stop, k, trial.new)
-            which = np.setdiff1d(which, arrivals)
-            s.odometer[:], s.deadline[:] = odometer, deadline
-        if which.size:
-            correct(trial, which, h)
-        which = np.setdiff1d(trial.scan(), arrivals)
+            which = np.setdiff1d(trial.scan(), arrivals)
+        if which.size and correct(trial, which, h):
+            which = np.setdiff1d(trial.scan(), arrivals)
         self.take(Taken(h, which, arrivals, k))
         return h
 
@@ -119,6 +110,7 @@ class Solver(Present):
         self.log_time = self.log_time_at(1.0)
         self.t += h
         s.C[:] = trial.new
+        s.wheel.path[:] += trial.ways
         s.growth += 1.05 * h * self.rates
         if moved is None and not arrivals.size:
             self.look()

@@ -97,12 +97,20 @@ class Settled(Stop):
         scale = np.exp(ls[keep] - np.max(ls[keep]))[:, None]
         Z, D = scale * Z[keep], solver.D[s.gid[keep]]
         dZ = np.column_stack([Z[:, -1:] * D, np.sum(Z[:, :-1] * D, axis=1)])
-        norm2 = float(np.sum(Z * Z))
-        growth = float(np.sum(Z * dZ)) / norm2
-        turn = math.sqrt(max(float(np.sum(dZ * dZ)) / norm2 - growth**2, 0.0))
-        if growth <= 0 or turn * math.log(2.0) > self.tol * growth:
+        if not self.reached(*turning(Z, dZ)):
             return None
         return Status("settled", f"The direction moves by less than {self.tol:g} per doubling.")
+
+    def reached(self, growth: float, turn: float) -> bool:
+        """Whether a network that grows and turns at these rates has settled."""
+        return growth > 0 and turn * math.log(2.0) <= self.tol * growth
+
+
+def turning(Z: Array, dZ: Array) -> tuple[float, float]:
+    """Rates at which log |Z| grows and Z/|Z| moves under the velocity dZ."""
+    norm2 = float(np.sum(Z * Z))
+    growth = float(np.sum(Z * dZ)) / norm2
+    return growth, math.sqrt(max(float(np.sum(dZ * dZ)) / norm2 - growth**2, 0.0))
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,8 @@ def data_of(problem: Problem, clock: str) -> Data:
 def method() -> Method:
     """The Runge-Kutta pair with nodes for sampling the pull within a step."""
     table = dormand_prince_8()
-    i = np.arange(N_NODES)
-    nodes = 0.5 * (1.0 - np.cos(np.pi * i / (N_NODES - 1)))
-    bary = (-1.0) ** i
-    bary[[0, -1]] *= 0.5
+    angle = np.pi * np.arange(N_NODES) / (N_NODES - 1)
+    nodes = 0.5 * (1.0 - np.cos(angle))
+    fit = np.linalg.inv(np.polynomial.chebyshev.chebvander(2.0 * nodes - 1.0, N_NODES - 1))
     times = np.concatenate([table.c, nodes])
-    return Method(table.A, table.B, table.E3, table.E5, table.D, table.c, times, nodes, bary)
+    return Method(table.A, table.E3, table.E5, table.D, table.c, times, nodes, fit)

@@ -24,7 +24,7 @@ LOCAL = 0.02  # tolerance of one step in units of rtol
 
 
 class Trial:
-    """Storage and result of a step; nothing of the present is changed but kink deadlines."""
+    """Storage and result of a step; nothing of the present is changed."""
 
     def __init__(self, now: Present) -> None:
         self.now, self.method = now, method()
@@ -36,7 +36,9 @@ class Trial:
         self.work, self.spare = np.empty((N, width)), np.empty((N, width))
         self.field = np.empty(n), np.empty(n), np.empty((G, s.d))  # f, c, D of a stage
         self.extra = np.zeros((self.method.times.size, n))
-        self.cn, self.logs = np.zeros((N_NODES, n)), np.zeros(N_NODES)
+        self.theta, self.kink = np.empty(s.gid.size), np.empty(s.gid.size, np.int64)
+        self.ways = np.zeros(s.wheel.path.size)
+        self.cn, self.logs = np.zeros((1, n)), np.zeros(N_NODES)
 
     # ------------------------------------------------------------------ columns
     def attempt(self, h: float) -> float:
@@ -65,10 +67,12 @@ class Trial:
     def sample(self) -> None:
         """Sample the pull, and log L, at nodes within the step."""
         s = self.now.state
+        cn = np.empty((N_NODES, s.data.y.size))
         rk.sample_pull(
-            s.data, s.cones, self.method, self.frame, self.extra, self.F, self.work, self.cn,
-            self.logs,
-        )  # fmt: skip
+            s.data, s.cones, self.method, self.frame, self.extra, self.F, self.work, cn, self.logs
+        )
+        heard = (np.abs(cn) > 3e-16 * np.max(np.abs(cn), axis=0)).any(axis=1)
+        self.cn = cn[: 1 + np.max(np.flatnonzero(heard), initial=0)]  # the rest is rounding
 
     def columns_at(self, theta: float) -> Array:
         """Columns at a fraction of the step."""
@@ -87,7 +91,7 @@ class Trial:
     def log_loss_at(self, theta: float) -> float:
         """log L at a fraction of the step, once sampled."""
         out = np.empty(1)
-        pull_at(self.method, self.logs[:, None].copy(), theta, out)
+        pull_at(self.logs[:, None], theta, out)
         return float(out[0])
 
     def field_at_end(self) -> tuple[Array, Array]:
@@ -107,12 +111,12 @@ class Trial:
         s = self.now.state
         if s.faces.any():
             self.sample()
-        self.theta, self.kink = np.empty(s.gid.size), np.empty(s.gid.size, np.int64)
-        found = scan(
-            s.data, self.method, s.cones, self.frame, s.U, self.F, self.cn, s.members, s.deadline,
-            s.odometer, self._rules(), self.theta, self.kink,
+        found = np.empty(s.gid.size, np.int64)
+        count = scan(
+            s.data, s.cones, self.frame, s.U, s.faces, self.F, self.cn, s.members,
+            s.single, s.wheel, self._rules(), self.ways, found, self.theta, self.kink,
         )  # fmt: skip
-        return np.flatnonzero(self.theta <= 1.0) if found else np.empty(0, np.int64)
+        return np.sort(found[:count])
 
     def contributions(self, which: Index) -> Array:
         """Half of |z_j|^2 of the listed neurons at the start of the step."""
@@ -125,14 +129,17 @@ class Trial:
     ) -> tuple[Array, Array, NDArray[np.int8], Array]:
         """Neurons that meet kinks in the step, carried to theta: vectors, scales, patterns, log.
 
-        With ``record``, what they add to f by leaving their cones is added to ``extra``.
+        With ``record``, what they add to f by leaving their cones is added to ``extra``; that is
+        at most sqrt(rtol) of what moves c, so less accuracy does.
         """
-        now, s = self.now, self.now.state
+        now, s, rules = self.now, self.now.state, self._rules()
+        if record:
+            rules = rules._replace(tol=max(rules.tol, 0.01 * math.sqrt(now.rtol)))
         Z, ls = np.empty((which.size, s.d + 1)), np.empty(which.size)
         V = np.empty((which.size, s.U.shape[1]), np.int8)
         events = np.zeros((1 + 8 * V.size + 64, 4))
         trace_some(
             s.data, self.method, s.cones, self.frame, s.members, which, self.theta, self.kink,
-            theta, s.U, self.F, self.cn, self._rules(), now.t, Z, ls, V, events, self.extra, record,
+            theta, s.U, self.F, self.cn, rules, now.t, Z, ls, V, events, self.extra, record,
         )  # fmt: skip
         return Z, ls, V, events

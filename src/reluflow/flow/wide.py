@@ -1,174 +1,166 @@
-"""Gradient flow of wide networks on many samples: BLAS, step control, kinks not located."""
+r"""Steps of a wide network on many samples: BLAS, step control, kinks not located.
+
+With n m kinks met all the time the velocity is a smooth function plus noise: each crossing changes
+D_j by c_k x_k, a jump of relative size 1/n that no high-order estimate resolves. A pair of low
+order with a moderate tolerance averages over them; its steps are then as long as the smooth part
+allows, a fraction of the time in which norms grow e-fold.
+"""
 
 from __future__ import annotations
 
 import math
-import time as clock_time
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import RK45
+from scipy.integrate import RK23
 
-from reluflow.flow.driver import network_of
-from reluflow.flow.stops import Loss, Predicate, Stop
+from reluflow.kernels.blas import backward, forward
 from reluflow.kernels.flow_pull import pull
 from reluflow.kernels.flow_types import Data
 from reluflow.network import Network
-from reluflow.problem import Problem
-from reluflow.runtime import Checkpoint, Interrupt, Progress
-from reluflow.trajectory import Status, Trajectory
-from reluflow.trajectory.recorder import Recorder
 
 Array = NDArray[np.float64]
-NOTE = "Kinks were not located: step control alone bounds the error."
+
+SAFETY, MOST, LEAST = 0.9, 4.0, 0.2  # of step size control
+DAMPED = 1.6  # step times relaxation rate, 2.5 being the limit of stability
+FAR = 1e20  # size at which neurons are brought back to unit norm
+
+
+class Step(NamedTuple):
+    """A step on trial: its length, end, velocities and log L at its stages, and its error."""
+
+    h: float
+    new: Array
+    K: list[Array]
+    logs: Array
+    error: float
+    stiff: float  # rate of relaxation seen between the last two stages
 
 
 class Wide:
-    """State (m, d + 1) in units of exp(ls), moved by the 5(4) pair of Dormand and Prince."""
+    """Neurons ``exp(ls) * Z`` (m, d + 1), moved by the 3(2) pair of Bogacki and Shampine.
 
-    def __init__(self, data: Data, net: Network, rtol: float) -> None:
+    The error of a step is the larger of two: the root mean square over neurons of each one's error
+    relative to its own size, and the error of all weights relative to their norm.
+    """
+
+    def __init__(self, data: Data, net: Network, rtol: float, damped: bool = False) -> None:
         self.data, self.rtol = data, rtol
-        Z = np.column_stack([net.W, net.a])
-        size = np.linalg.norm(Z, axis=1)
-        size[size == 0] = 1.0
-        self.Z, self.ls = Z / size[:, None], net.log_factors + np.log(size)
-        self.t, self.log_time, self.h = 0.0, -math.inf, 0.0
-        self.steps = self.rejected = 0
-        self.f = np.empty(data.y.size)
+        self.damped = damped  # let what relaxes fastest relax below rtol
+        self.Z, self.ls = np.column_stack([net.W, net.a]), net.log_factors.copy()
+        self._rescale()
+        self.t, self.log_time, self.last_error = 0.0, -math.inf, 1.0
+        self.steps = self.rejected = self.evaluations = 0
         self.rate = self.velocity(self.Z)
-        fast = np.max(np.linalg.norm(self.rate, axis=1), initial=0.0)
-        self.h = 0.01 / fast if fast > 0 else 1.0
         self.log_loss = self._log_loss
+        fast = np.max(np.linalg.norm(self.rate, axis=1), initial=0.0)
+        self.h = 0.01 / fast if fast > 0 else math.inf
+
+    def _rescale(self) -> None:
+        top = np.max(np.abs(self.Z), axis=1)
+        top[top == 0] = 1.0
+        self.Z = self.Z / top[:, None]
+        size = np.linalg.norm(self.Z, axis=1)
+        size[size == 0] = 1.0
+        self.Z /= size[:, None]
+        self.ls += np.log(top) + np.log(size)
+        self._factor = top * size
+
+    def outputs(self, Z: Array) -> tuple[Array, Array]:
+        """Products <w_j, x_k> (n, m), and f, of the neurons exp(ls) * Z."""
+        H = self.data.X @ Z[:, :-1].T
+        f = np.empty(self.data.y.size)
+        forward(H, Z[:, -1] * np.exp(2.0 * self.ls), self.data.leak, f)
+        return H, f
 
     def velocity(self, Z: Array) -> Array:
         """(a D, <w, D>) of every neuron, slopes from the present signs."""
-        X, leak = self.data.X, self.data.leak
-        W, a = np.ascontiguousarray(Z[:, :-1]), Z[:, -1]
-        S = X @ W.T
-        slopes = np.where(S > 0, 1.0, leak)
-        self.f = (S * slopes) @ (a * np.exp(2.0 * self.ls))
-        c = np.empty_like(self.f)
-        self._log_loss = pull(self.data, self.f, c)
-        D = (slopes * c[:, None]).T @ X
-        return np.column_stack([a[:, None] * D, np.sum(W * D, axis=1)])
+        H, self.f = self.outputs(Z)
+        c, along = np.empty_like(self.f), np.empty(Z.shape[0])
+        self._log_loss = float(pull(self.data, self.f, c))
+        backward(H, c, self.data.leak, along)
+        self.evaluations += 1
+        return np.column_stack([Z[:, -1:] * (H.T @ self.data.X), along])
 
-    def step(self, limit: float) -> None:
-        """One accepted step of at most ``limit``."""
-        while True:
-            h = min(self.h, limit)
-            K = [self.rate]
-            for s in range(1, 6):
-                K.append(
-                    self.velocity(
-                        self.Z + h * sum(q * k for q, k in zip(RK45.A[s], K, strict=False))
-                    )
-                )
-            new = self.Z + h * sum(q * k for q, k in zip(RK45.B, K, strict=True))
-            K.append(self.velocity(new))
-            e = h * sum(q * k for q, k in zip(RK45.E, K, strict=True))
-            size = np.linalg.norm(new, axis=1)
-            size[size == 0] = 1.0
-            error = float(np.max(np.linalg.norm(e, axis=1) / size)) / self.rtol
-            if not math.isfinite(error):
-                error = 1e10
-            factor = min(5.0, 0.9 * max(error, 1e-10) ** -0.2)
-            if error <= 1.0:
-                break
+    # ------------------------------------------------------------------ steps
+    def _attempt(self, h: float) -> Step:
+        K, logs, new = [self.rate], [self.log_loss], self.Z
+        with np.errstate(over="ignore", invalid="ignore"):
+            for row in (*RK23.A[1:], RK23.B):
+                old, new = new, self.Z + h * _combined(row, K)
+                K.append(self.velocity(new))
+                logs.append(self._log_loss)
+            e2 = np.sum((h * _combined(RK23.E, K)) ** 2, axis=1)
+            size2 = np.maximum(np.sum(new**2, axis=1), 1e-300)
+            weight = np.exp(2.0 * (self.ls - self.ls.max()))
+            own = float(np.mean(e2 / size2))
+            whole = float(np.sum(weight * e2) / max(float(np.sum(weight * size2)), 1e-300))
+            error = math.sqrt(max(own, whole)) / self.rtol if np.isfinite(self.f).all() else 1e10
+            apart = float(np.sum(weight * np.sum((new - old) ** 2, axis=1)))
+            change = float(np.sum(weight * np.sum((K[3] - K[2]) ** 2, axis=1)))
+        stiff = math.sqrt(change / apart) if apart > 0 and math.isfinite(change) else 0.0
+        return Step(h, new, K, np.array(logs), error if math.isfinite(error) else 1e10, stiff)
+
+    def step(self, limit: float) -> Step:
+        """An accepted step of at most ``limit``, :meth:`finish` moves to its end."""
+        h, again = min(self.h, limit), 0
+        while (trial := self._attempt(h)).error > 1.0:
+            # a kink makes errors proportional to h: the order is not to be relied on twice
+            h *= max(LEAST, SAFETY * trial.error ** (-1.0 if again else -1.0 / 3.0))
+            again += 1
             self.rejected += 1
-            self.h = h * max(0.2, factor)
-        if h == self.h or factor < 1.0:
-            self.h = h * factor
-        dt = math.log(h) - (0.5 * (self.log_loss + self._log_loss) if self.data.by_loss else 0.0)
-        self.log_time = float(np.logaddexp(self.log_time, dt))
-        self.t += h
-        self.Z, self.rate, self.log_loss = new, K[-1], self._log_loss
+            if h < 1e-14 * max(self.t, 1e-300):
+                break
+        error = max(trial.error, 1e-6)
+        factor = SAFETY * error ** (-0.7 / 3.0) * self.last_error ** (0.4 / 3.0)
+        factor = min(1.0 if again else MOST, max(LEAST, factor))
+        self.h = h * factor if again or factor < 1.0 or h == self.h else max(self.h, h * factor)
+        if self.damped and trial.stiff > 0:
+            self.h = min(self.h, DAMPED / trial.stiff)
+        self.last_error = error
         self.steps += 1
-        if size.max() > 1e20 or size.min() < 1e-20:
-            self.Z /= size[:, None]
-            self.rate /= size[:, None]
-            self.ls += np.log(size)
+        return trial
 
+    def finish(self, step: Step) -> None:
+        """Move to the end of a step."""
+        self.log_time = self.log_time_at(step, 1.0)
+        self.t += step.h
+        self.Z, self.rate, self.log_loss = step.new, step.K[-1], float(step.logs[-1])
+        top = np.max(np.abs(self.Z), axis=1)
+        if top.max() > FAR or top[top > 0].min(initial=1.0) < 1.0 / FAR:
+            self._rescale()
+            self.rate = self.rate / self._factor[:, None]
+
+    # ------------------------------------------------------------------ within a step
+    def within(self, step: Step, theta: float) -> Array:
+        """Neurons, in units of exp(ls), at a fraction of a step: the cubic through its ends."""
+        weights = RK23.P @ np.cumprod(np.full(RK23.P.shape[1], theta))
+        return self.Z + step.h * _combined(weights, step.K)
+
+    def log_time_at(self, step: Step, theta: float) -> float:
+        """log of the flow time at a fraction of a step."""
+        if not self.data.by_loss:
+            log_dt = math.log(max(theta * step.h, 1e-320))
+        else:  # dt = ds / L, by the weights of the method
+            weights = RK23.P @ np.cumprod(np.full(RK23.P.shape[1], theta))
+            low = float(step.logs.min())
+            total = float(weights @ np.exp(low - step.logs))
+            log_dt = math.log(max(step.h * total, 1e-320)) - low
+        return float(np.logaddexp(self.log_time, log_dt))
+
+    # ------------------------------------------------------------------ for stops
     def residual(self) -> float:
-        """Norm of the gradient, and of the largest relative velocity of a growing neuron."""
+        """Norm of the gradient, or the largest relative rate of a growing neuron if larger."""
         grow = np.sum(self.Z * self.rate, axis=1) / np.maximum(np.sum(self.Z**2, axis=1), 1e-300)
         size = np.linalg.norm(self.rate, axis=1) * np.exp(self.ls)
         return max(float(np.linalg.norm(size)), float(np.max(grow, initial=0.0)))
 
 
-def flow_wide(
-    problem: Problem,
-    net: Network,
-    data: Data,
-    recorder: Recorder,
-    stops: tuple[Stop, ...],
-    end: float,
-    rtol: float,
-    max_steps: int,
-    max_seconds: float | None,
-    progress: bool | str,
-    checkpoint: Checkpoint,
-    settings: dict[str, Any],
-) -> Trajectory:
-    """The loop of :func:`reluflow.flow.flow` without location of kinks."""
-    run = Wide(data, net, rtol)
-    packed = checkpoint.read()
-    if packed is not None:
-        recorder.unpack(packed)
-        run.Z, run.ls, run.rate = packed["Z"], packed["ls"], packed["rate"]
-        numbers = [float(v) for v in packed["numbers"]]
-        run.t, run.log_time, run.h, run.log_loss = numbers[:4]
-        run.steps, run.rejected = int(numbers[4]), int(numbers[5])
-        run.velocity(run.Z)
-
-    def pack() -> dict[str, NDArray]:
-        numbers = [run.t, run.log_time, run.h, run.log_loss, run.steps, run.rejected]
-        return {**recorder.pack(), "Z": run.Z, "ls": run.ls, "rate": run.rate,
-                "numbers": np.array(numbers, float)}  # fmt: skip
-
-    began, status = clock_time.monotonic(), None
-    total = end if math.isfinite(end) else float(max_steps)
-    with Interrupt() as interrupt, Progress(total, "flow", progress) as bar:
-        while status is None:
-            status = _ended(run, problem, stops, end)
-            elapsed = clock_time.monotonic() - began
-            if status is None and interrupt.requested:
-                status = Status("interrupted", f"Interrupted at {run.t:.6g}. {NOTE}", ok=False)
-            if status is None and run.steps >= max_steps:
-                status = Status("max_steps", f"{max_steps} steps were taken. {NOTE}", ok=False)
-            if status is None and max_seconds is not None and elapsed > max_seconds:
-                status = Status("max_seconds", f"{max_seconds:g} s have passed. {NOTE}", ok=False)
-            if recorder.next() <= run.t or (status is not None and recorder.policy.ends):
-                recorder.record(run.t, run.steps, run.t, network_of(problem, run.Z, run.ls))
-            if status is not None:
-                break
-            goal = min(recorder.next(), end)
-            run.step(goal - run.t)
-            if abs(goal - run.t) <= 1e-14 * run.t:
-                run.t = goal
-            bar.update(run.t if math.isfinite(end) else run.steps, elapsed)
-            if checkpoint.due():
-                checkpoint.write(pack())
-    if status.code == "interrupted":
-        checkpoint.write(pack())
-    else:
-        checkpoint.remove()
-    cost = {"steps": run.steps, "rejected": run.rejected, "log_time": run.log_time}
-    return recorder.trajectory(network_of(problem, run.Z, run.ls), status, cost, settings)
-
-
-def _ended(run: Wide, problem: Problem, stops: tuple[Stop, ...], end: float) -> Status | None:
-    if not np.isfinite(run.f).all():
-        return Status("diverged", f"Outputs are not finite at {run.t:.6g}. {NOTE}", ok=False)
-    for stop in stops:
-        if isinstance(stop, Loss):
-            if float(problem.log_value(run.f)) <= stop.log_target:
-                return Status("loss", f"The loss fell to exp({stop.log_target:.6g}). {NOTE}")
-        elif isinstance(stop, Predicate):
-            if stop.test(problem, network_of(problem, run.Z, run.ls), run.t):
-                return Status("predicate", f"The condition holds at {run.t:.6g}. {NOTE}")
-        elif run.residual() <= getattr(stop, "tol", 1e-10):
-            return Status("stationary", f"The gradient is below {stop}. {NOTE}")
-    if run.t >= end:
-        return Status("finished", f"The flow reached {end:.6g}. {NOTE}")
-    return None
+def _combined(weights: Array, K: list[Array]) -> Array:
+    """Sum of weights_i K_i."""
+    total = weights[0] * K[0]
+    for q, k in zip(weights[1:], K[1:], strict=False):
+        if q != 0.0:
+            total += q * k
+    return np.asarray(total)

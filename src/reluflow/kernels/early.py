@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.early_path import UNRESOLVED, run
+from reluflow.kernels.early_path import UNKNOWN, UNRESOLVED, run
 
 
 @njit(cache=True)
@@ -26,9 +26,9 @@ def _unit(w, a, out):
 
 
 @njit(cache=True)
-def _prepare(X, c, leak, hold, most):
+def _prepare(X, c, leak, hold, floor, most):
     xn = np.sqrt(np.sum(X * X, axis=1))
-    data = (X, c, leak, xn, np.sum(np.abs(c) * xn), hold)
+    data = (X, c, leak, xn, max(np.sum(np.abs(c) * xn), floor), hold)
     return data, (np.empty(most), np.empty(most, np.int64), np.empty(most, np.int8))
 
 
@@ -48,20 +48,23 @@ def align_all(W, a, X, c, leak, hold, value, keep, most):
     first[j]:first[j+1] of times, samples and kinds.
     """
     m, d = W.shape
-    data, events = _prepare(X, c, leak, hold, most)
+    data, events = _prepare(X, c, leak, hold, 0.0, most)
     et, ek, ew = events
     save = (np.empty(0), np.empty((0, d)), np.empty(0), np.empty(0))
     ends, signs = np.empty(m, np.int8), np.empty(m, np.int8)
     numbers, V, w = np.empty((4, m)), np.empty((m, d)), np.empty(d)
+    u = np.empty(X.shape[0], np.int8)
     counts, first = np.zeros((m, 6), np.int64), np.zeros(m + 1, np.int64)
     kt, kk, kw = np.empty(4 * m), np.empty(4 * m, np.int32), np.empty(4 * m, np.int8)
     for j in range(m):
         b, log = _unit(W[j], a[j], w)
-        found = run(w, b, data, save, V[j], value, False, events)
+        u[:] = UNKNOWN
+        found = run(w, b, u, data, save, V[j], value, False, events)
         end, growth, sign, offset, hit, _, ne, last = found
         if np.isnan(hit) and end != UNRESOLVED:
             _unit(W[j], a[j], w)
-            hit = run(w, b, data, save, V[j], value, True, events)[4]
+            u[:] = UNKNOWN
+            hit = run(w, b, u, data, save, V[j], value, True, events)[4]
         ends[j], signs[j] = end, int(sign)
         numbers[0, j], numbers[1, j], numbers[2, j], numbers[3, j] = growth, offset + log, hit, last
         for i in range(ne):
@@ -86,15 +89,49 @@ def early_all(W, a, X, c, leak, hold, times, most):
     """
     m, d = W.shape
     T = times.size
-    data, events = _prepare(X, c, leak, hold, most)
+    data, events = _prepare(X, c, leak, hold, 0.0, most)
     Wt, at, Lt = np.empty((T, m, d)), np.empty((T, m)), np.empty((T, m))
     moves = np.ones(m, np.bool_)
-    w, v = np.empty(d), np.empty(d)
+    w, v, u = np.empty(d), np.empty(d), np.empty(X.shape[0], np.int8)
     save = (times, np.empty((T, d)), np.empty(T), np.empty(T))
     for j in range(m):
         b, log = _unit(W[j], a[j], w)
+        u[:] = UNKNOWN
         save[3][:] = np.nan
-        moves[j] = run(w, b, data, save, v, 0.5, False, events)[5] > 0
+        moves[j] = run(w, b, u, data, save, v, 0.5, False, events)[5] > 0
         for i in range(T):
             Wt[i, j], at[i, j], Lt[i, j] = save[1][i], save[2][i], save[3][i] + log
     return Wt, at, Lt, moves
+
+
+@njit(cache=True)
+def ride_all(V, s, U, X, c, leak, hold, floor, t, most):
+    """Balanced neurons (v, s) after a time t (inf: at their end), sides remembered in U (m, n).
+
+    ``hold`` (m,) says who stays at repelling hyperplanes. What counts as no pull is measured
+    against the sum of |c_k||x_k|, or ``floor`` if larger. Returns ends, growths, directions and
+    log|w| (at the end: log|w| - growth t in the limit), sides; NaN where a path is lost.
+    """
+    m, d = V.shape
+    (X, c, leak, xn, total, _), events = _prepare(X, c, leak, True, floor, most)
+    times = np.empty(0) if np.isinf(t) else np.full(1, t)
+    save = (times, np.empty((times.size, d)), np.empty(times.size), np.empty(times.size))
+    ends, growth, sides = np.empty(m, np.int8), np.zeros(m), U.copy()
+    out, logs, w = np.empty((m, d)), np.full(m, np.nan), np.empty(d)
+    for j in range(m):
+        b, log = _unit(V[j], s[j], w)
+        data = (X, c, leak, xn, total, hold[j])
+        if times.size:
+            save[3][0] = np.nan
+        found = run(w, b, sides[j], data, save, out[j], 0.5, False, events)
+        ends[j], growth[j], logs[j] = found[0], found[1], found[3] + log
+        if times.size:
+            size = 0.0
+            for i in range(d):
+                out[j, i] = save[1][0, i]
+                size += out[j, i] * out[j, i]
+            size = np.sqrt(size)
+            for i in range(d):
+                out[j, i] /= size
+            logs[j] = save[3][0] + log + np.log(size)
+    return ends, growth, out, logs, sides

@@ -21,6 +21,7 @@ SNAP = 32.0  # in units of the tracked rounding error of w: what counts as lying
 
 # how a path ends (a piece ends in one of these, in SIGN, in ORIGIN, or at a sample)
 GROWS, STILL, SHRINKS, RESTS, UNRESOLVED = 0, 1, 2, 3, 4
+UNKNOWN = 2  # a side that nobody remembers
 # kinds of events
 CROSS, SLIDE, EXIT, BRANCH, SIGN, ORIGIN = 0, 1, 2, 3, 4, 5
 
@@ -75,12 +76,15 @@ def _update_hit(hit, t, w, e, v, value, p, a, J, r, delta):
 
 
 @njit(cache=True)
-def run(w, a, data, save, v, value, known, events):
+def run(w, a, u, data, save, v, value, known, events):
     """Follow one neuron from (w, a), |w|^2 + a^2 = 1, to the end or past the last time to save.
 
     Parameters
     ----------
     w, a : array (d,), overwritten, and float
+    u : int8 array (n,), overwritten
+        Sides of the hyperplanes: -1, 0 (on it), 1, or `UNKNOWN`. Read where <w, x_k> is lost in
+        rounding (unknown: on it); on return the sides at the end.
     data : (X, c, leak, norms of the samples, sum of |c_k||x_k|, whether to stay at branches)
     save : (ascending times, W at them, a at them, log norm at them)
     v : array (d,), the limit direction: read if ``known``, else written
@@ -97,7 +101,7 @@ def run(w, a, data, save, v, value, known, events):
     n, d = X.shape
     D, e, rest, out = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     s, speed = np.empty(n), np.empty(n)  # <w, x_k>, <e, x_k>
-    slope, branch, u = np.empty(n), np.zeros(n, np.bool_), np.empty(n, np.int8)
+    slope, branch = np.empty(n), np.zeros(n, np.bool_)
     was, mode, face = np.zeros(n, np.int8), np.zeros(n, np.int8), np.empty(n, np.int64)
     t, log, hit, last, ne, nt, pieces = 0.0, 0.0, np.nan, 0.0, 0, 0, 0
     sa = 1.0 if a > 0.0 else -1.0
@@ -110,8 +114,9 @@ def run(w, a, data, save, v, value, known, events):
     G = 0.0
     products(X, w, s)
     for k in range(n):
-        u[k] = 1 if s[k] > 0.0 else -1
-        if xn[k] > 0.0 and abs(s[k]) <= SNAP * noise * xn[k]:
+        if xn[k] == 0.0 or abs(s[k]) > SNAP * noise * xn[k]:
+            u[k] = 1 if s[k] > 0.0 else -1
+        elif u[k] == UNKNOWN or u[k] == 0:
             u[k] = 0
             mode[k] = -1
         G += c[k] * s[k] * (1.0 if s[k] > 0.0 else leak)

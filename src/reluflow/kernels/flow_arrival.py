@@ -117,6 +117,33 @@ def resolve(data, u, z, c, policy):
                 z[:d] -= h / data.norms[k] ** 2 * data.X[k]
 
 
+@inner
+def goes_through(data, u, z, c, k):
+    """Whether a neuron at the kink of sample k alone, on no face, moves on under either slope."""
+    n, d = data.X.shape
+    if u[k] == 0 or z[d] == 0.0:
+        return False
+    size, rest, scale = 0.0, 0.0, 0.0
+    for e in range(d):
+        size += z[e] * z[e]
+    if size <= 1e-22:
+        return False
+    for i in range(n):
+        if i == k or data.norms[i] == 0.0:
+            continue
+        if u[i] == 0 or abs(dot(data.X, i, z)) <= 1e-13 * data.norms[i]:
+            return False
+        slope = 1.0 if u[i] > 0 else data.leak
+        if slope != 0.0:
+            rest += slope * c[i] * dot(data.X, i, data.X[k])
+        scale += abs(c[i]) * data.norms[i]
+    push = c[k] * data.norms[k] ** 2
+    scale += abs(c[k]) * data.norms[k]
+    side = u[k] * np.sign(z[d])
+    least = -1e-12 * scale * data.norms[k]
+    return side * (rest + push) < least and side * (rest + data.leak * push) < least
+
+
 @njit(cache=True)
 def arrive(data, u, z, c, k, when, log, policy):
     """Neuron z (unit) has reached <w, x_k> = 0 (u_k = +-1), or must leave a face (u_k = 0).
@@ -131,6 +158,10 @@ def arrive(data, u, z, c, k, when, log, policy):
                 note(log, i, when, BRANCH)
                 if policy == LEAVE:
                     u[i] = 1
+        return
+    if goes_through(data, u, z, c, k):
+        u[k] = -u[k]
+        note(log, k, when, CROSS)
         return
     before = u.copy()
     small = norm(z[:d]) <= 1e-11

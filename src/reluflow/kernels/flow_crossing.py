@@ -22,15 +22,34 @@ def turned(h, p, a, beta, grow, x):
 
 
 @inner
-def halved(h, p, a, beta, grow, side, low, high):
-    """Where side * turned falls through 0 in [low, high], by bisection."""
-    for _ in range(54):
-        mid = 0.5 * (low + high)
-        if side * turned(h, p, a, beta, grow, mid) < 0.0:
-            high = mid
+def root(h, p, a, beta, grow, side, low, high):
+    """Where side * turned falls through 0 in [low, high]: secants within the bracket.
+
+    The end that stays is weighted as Anderson and Bjorck have it; every fourth time the bracket
+    is halved.
+    """
+    above = side * turned(h, p, a, beta, grow, low)
+    below = side * turned(h, p, a, beta, grow, high)
+    if above <= 0.0:
+        return low
+    x = high
+    for i in range(60):
+        last = x
+        x = (low * below - high * above) / (below - above) if i % 4 < 3 else 0.5 * (low + high)
+        if not low < x < high:
+            x = 0.5 * (low + high)
+        value = side * turned(h, p, a, beta, grow, x)
+        if value == 0.0 or abs(x - last) <= 1e-16 or high - low <= 1e-16:
+            break
+        if value < 0.0:
+            ratio = 1.0 - value / below
+            above *= (ratio if ratio > 0.0 else 0.5) if last == high else 1.0
+            high, below = x, value
         else:
-            low = mid
-    return high
+            ratio = 1.0 - value / above
+            below *= (ratio if ratio > 0.0 else 0.5) if last == low else 1.0
+            low, above = x, value
+    return x
 
 
 @inner
@@ -67,7 +86,7 @@ def falls(h, p, a, beta, grow, ch, sh, side, floor):
                 if now < before:
                     return low
             else:
-                return halved(h, p, a, beta, grow, side, low, high)
+                return root(h, p, a, beta, grow, side, low, high)
         elif i < PARTS and before > now >= 0.0:  # is there a dip below 0 beside this node?
             after = side * turned(h, p, a, beta, grow, (i + 1.0) / PARTS)
             bend = before - 2.0 * now + after
@@ -75,7 +94,7 @@ def falls(h, p, a, beta, grow, ch, sh, side, floor):
                 low = (i - 1) / PARTS
                 dip = lowest(h, p, a, beta, grow, side, low, (i + 1.0) / PARTS)
                 if side * turned(h, p, a, beta, grow, dip) < -floor:
-                    return halved(h, p, a, beta, grow, side, low, dip)
+                    return root(h, p, a, beta, grow, side, low, dip)
         before = now
     return 2.0
 
@@ -126,19 +145,19 @@ def first_event(data, u, F, unit, grow, whole, noise):
 
 
 @inner
-def first_exit(data, method, u, cn, lo, hi, floor):
+def first_exit(data, u, cn, lo, hi, floor):
     """First theta in [lo, hi] at which sliding on the faces of u ends; (2.0, -1) if it goes on."""
     D, tau, c = np.empty(data.X.shape[1]), np.empty(u.size), np.empty(u.size)
     before = lo
     for i in range(PARTS + 1):
         theta = lo + (hi - lo) * i / PARTS
-        pull_at(method, cn, theta, c)
+        pull_at(cn, theta, c)
         k = outside(data, u, c, D, tau, floor)
         if k >= 0:
             low, high = before, theta
             for _ in range(50):
                 mid = 0.5 * (low + high)
-                pull_at(method, cn, mid, c)
+                pull_at(cn, mid, c)
                 if outside(data, u, c, D, tau, floor) >= 0:
                     high = mid
                 else:

@@ -36,15 +36,14 @@ def basis(theta, phi):
 
 
 @inner
-def point(F, theta, z):
-    """z at theta from the coefficients F (8, z.size)."""
-    phi = np.empty(8)
-    basis(theta, phi)
+def point(F, x, z):
+    """z at x from the coefficients F (8, z.size)."""
     for e in range(z.size):
-        s = 0.0
-        for q in range(8):
-            s += phi[q] * F[q, e]
-        z[e] = s
+        value = 0.0
+        for i in range(7, 0, -1):
+            value += F[i, e]
+            value *= x if i % 2 == 1 else 1.0 - x
+        z[e] = value + F[0, e]
 
 
 @inner

@@ -20,7 +20,8 @@ def has_face(u):
 def rest_force(data, u, c, D):
     """D = sum of slope_k c_k x_k over the samples off the faces; returns how many are on them."""
     n, d = data.X.shape
-    D[:] = 0.0
+    for e in range(d):
+        D[e] = 0.0
     faces = 0
     for k in range(n):
         if u[k] == 0:
@@ -38,8 +39,9 @@ def face_force(data, u, c, D, tau):
     """D_u(c), projected off the x_k with u_k = 0; tau_k = slope_k c_k there. Returns rank gap."""
     X = data.X
     n, d = X.shape
-    tau[:] = 0.0
     faces = rest_force(data, u, c, D)
+    for k in range(n):
+        tau[k] = 0.0
     if faces == 0:
         return 0
     Q, R = np.zeros((faces, d)), np.zeros((faces, faces))

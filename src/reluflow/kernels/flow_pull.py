@@ -3,7 +3,6 @@
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_types import N_NODES
 from reluflow.kernels.inner import inner
 
 
@@ -67,18 +66,13 @@ def stiffness(data, f, c, bends):
 
 
 @njit(cache=True)
-def pull_at(method, cn, theta, c):
-    """Barycentric interpolation of the sampled pull."""
-    for i in range(N_NODES):
-        if theta == method.nodes[i]:
-            c[:] = cn[i]
-            return
-    c[:] = 0.0
-    total = 0.0
-    for i in range(N_NODES):
-        s = method.bary[i] / (theta - method.nodes[i])
-        total += s
-        for k in range(c.size):
-            c[k] += s * cn[i, k]
+def pull_at(cn, theta, c):
+    """The sampled pull at theta in [0, 1] from its Chebyshev coefficients."""
+    x = 2.0 * theta - 1.0
+    before, now = x, 1.0
     for k in range(c.size):
-        c[k] /= total
+        c[k] = cn[0, k]
+    for i in range(1, cn.shape[0]):
+        before, now = now, (2.0 * x * now - before if i > 1 else x)
+        for k in range(c.size):
+            c[k] += now * cn[i, k]

@@ -65,7 +65,7 @@ def rk_step(data, cones, method, frame, extra, C, K, f, c, D, v, new):
         combine(C, K, method.A[s], s, h, new)
         turn(cones, frame, method.c[s] * h, new)
         stage(data, cones, method, frame, extra, s, new, f, c, D, K[s])
-    combine(C, K, method.B, 12, h, v)
+    combine(C, K, method.A[12], 12, h, v)
     new[:] = v
     turn(cones, frame, h, new)
     stage(data, cones, method, frame, extra, 12, new, f, c, D, K[12])
@@ -136,11 +136,23 @@ def at(cones, frame, F, theta, out):
 
 @njit(cache=True)
 def sample_pull(data, cones, method, frame, extra, F, work, cn, logs):
-    """Pull at the nodes of a step (rows of ``cn``), and log L there."""
-    f = np.empty(data.y.size)
+    """Chebyshev coefficients of the pull (rows of ``cn``) and of log L within a step."""
+    n = data.y.size
+    f, c, values = np.empty(n), np.empty(n), np.zeros((N_NODES, n + 1))
     for i in range(N_NODES):
         at(cones, frame, F, method.nodes[i], work)
         outputs(data, cones, work, f)
-        for k in range(f.size):
+        for k in range(n):
             f[k] += extra[16 + i, k]
-        logs[i] = pull(data, f, cn[i])
+        values[i, n] = pull(data, f, c)
+        for k in range(n):
+            values[i, k] = c[k]
+    for p in range(N_NODES):
+        logs[p] = 0.0
+        for k in range(n):
+            cn[p, k] = 0.0
+        for i in range(N_NODES):
+            weight = method.fit[p, i]
+            logs[p] += weight * values[i, n]
+            for k in range(n):
+                cn[p, k] += weight * values[i, k]

@@ -10,8 +10,8 @@ from reluflow.kernels.flow_events import empty_log, flush
 from reluflow.kernels.flow_face import face_force, has_face
 from reluflow.kernels.flow_members import path_of
 from reluflow.kernels.flow_pull import pull_at
-from reluflow.kernels.flow_step import combine, mixed
-from reluflow.kernels.flow_vector import dot, normalise, turn_one
+from reluflow.kernels.flow_step import mixed
+from reluflow.kernels.flow_vector import dot, norm, normalise, turn_one
 from reluflow.kernels.inner import inner
 
 
@@ -27,35 +27,58 @@ def add_outputs(data, u, z, weight, out):
 
 
 @inner
-def stages(data, method, u, z, theta, step, h, cn, first, last, K, y):
-    """Stages first .. last - 1 of a step by step * h from z at theta; y ends at the last one."""
+def stages(data, method, u, z, theta, step, h, cn, unit, rate, first, last, K, v):
+    """Stages first .. last - 1 of a step by step * h from z at theta, in the frame exp(M t) of the
+    force rate * unit (as in flow_step); v ends at the last one.
+    """
     n, d = data.X.shape
-    D, tau, c = np.empty(d), np.empty(n), np.empty(n)
-    start, state = z.reshape(1, d + 1), y.reshape(1, d + 1)
+    D, tau, c, y = np.empty(d), np.empty(n), np.empty(n), np.empty(d + 1)
     for s in range(first, last):
-        combine(start, K, method.A[s], s, step * h, state)
-        pull_at(method, cn, theta + method.c[s] * step, c)
+        for e in range(d + 1):
+            total = 0.0
+            for p in range(1, s):  # K[0] is 0
+                total += method.A[s, p] * K[p, 0, e]
+            v[e] = z[e] + step * h * total
+        if s == 0:
+            for e in range(d + 1):
+                K[0, 0, e] = 0.0
+            continue
+        up = np.exp(rate * method.c[s] * step * h)
+        ch, sh = 0.5 * (up + 1.0 / up), 0.5 * (up - 1.0 / up)
+        for e in range(d + 1):
+            y[e] = v[e]
+        turn_one(y, unit, ch, sh)
+        pull_at(cn, theta + method.c[s] * step, c)
         face_force(data, u, c, D, tau)
-        v = 0.0
+        along = 0.0
         for e in range(d):
-            K[s, 0, e] = y[d] * D[e]
-            v += y[e] * D[e]
-        K[s, 0, d] = v
+            force = D[e] - rate * unit[e]
+            K[s, 0, e] = y[d] * force
+            along += y[e] * force
+        K[s, 0, d] = along
+        turn_one(K[s, 0], unit, ch, -sh)
 
 
 @inner
-def error_of(method, z, K, size):
-    """Error estimate of a step of the given size, relative to |z|."""
-    q5, q3, q0 = 0.0, 0.0, 0.0
-    for e in range(z.size):
-        e5, e3 = 0.0, 0.0
+def error_of(method, K, size, unit, grow, end):
+    """Error estimate of a step of the given size, relative to |end|."""
+    ch, sh = np.cosh(grow), np.sinh(grow)
+    e5, e3 = np.zeros(end.size), np.zeros(end.size)
+    for e in range(end.size):
         for p in range(13):
-            e5 += method.E5[p] * K[p, 0, e]
-            e3 += method.E3[p] * K[p, 0, e]
-        q5 += e5 * e5
-        q3 += e3 * e3
-        q0 += z[e] * z[e]
-    return mixed(size, q5, q3) / np.sqrt(q0) if q5 > 0.0 else 0.0
+            e5[e] += method.E5[p] * K[p, 0, e]
+            e3[e] += method.E3[p] * K[p, 0, e]
+    turn_one(e5, unit, ch, sh)
+    turn_one(e3, unit, ch, sh)
+    return mixed(size, norm(e5) ** 2, norm(e3) ** 2) / norm(end)
+
+
+@inner
+def along(path, unit, grow, theta, z):
+    """The point at theta of a path (8, d + 1) given in the frame of a force."""
+    point(path, theta, z)
+    up = np.exp(grow * theta)
+    turn_one(z, unit, 0.5 * (up + 1.0 / up), 0.5 * (up - 1.0 / up))
 
 
 @inner
@@ -67,27 +90,39 @@ def trace(data, method, z, u, lo, hi, h, cn, rules, start, log, weight, extra):
     """
     n, d = data.X.shape
     K, F = np.empty((16, 1, d + 1)), np.empty((8, d + 1))
-    c, y, new = np.empty(n), np.empty(d + 1), np.empty(d + 1)
-    still = np.zeros(d)  # no Lawson frame here
+    c, tau, unit = np.empty(n), np.empty(n), np.empty(d)
+    y, v, new = np.empty(d + 1), np.empty(d + 1), np.empty(d + 1)
+    row = (1, d + 1)
     theta, step, grown = lo, hi - lo, 0.0
-    events = 0
+    events, fresh, rate = 0, True, 0.0
     while theta < hi and events < 50 * (n + 4):
+        if fresh:
+            pull_at(cn, theta, c)
+            face_force(data, u, c, unit, tau)
+            rate = norm(unit)
+            for e in range(d):
+                unit[e] /= rate if rate > 0.0 else 1.0
         step = min(step, hi - theta)
         last = theta + step >= hi
-        stages(data, method, u, z, theta, step, h, cn, 0, 13, K, new)
-        error = error_of(method, z, K, step * h) / rules.tol
+        grow = rate * step * h
+        stages(data, method, u, z, theta, step, h, cn, unit, rate, 0, 13, K, v)
+        for e in range(d + 1):
+            new[e] = v[e]
+        turn_one(new, unit, np.cosh(grow), np.sinh(grow))
+        error = error_of(method, K, step * h, unit, grow, new) / rules.tol
+        fresh = False
         if error > 1.0 and step > 1e-13:
             step *= max(0.2, 0.9 * error ** (-0.125))
             continue
-        stages(data, method, u, z, theta, step, h, cn, 13, 16, K, y)
-        row = (1, d + 1)
+        fresh = True
+        stages(data, method, u, z, theta, step, h, cn, unit, rate, 13, 16, K, y)
         coefficients(
-            z.reshape(row), new.reshape(row), K, method.D, step * h, F.reshape((8, 1, d + 1))
+            z.reshape(row), v.reshape(row), K, method.D, step * h, F.reshape((8, 1, d + 1))
         )
         faces = has_face(u)
-        x, hit = first_event(data, u, F, still, 0.0, faces, rules.noise)
+        x, hit = first_event(data, u, F, unit, grow, faces, rules.noise)
         if faces:
-            out, k = first_exit(data, method, u, cn, theta, theta + step, rules.floor)
+            out, k = first_exit(data, u, cn, theta, theta + step, rules.floor)
             if out <= 1.0 and (out - theta) / step < x:
                 x, hit = (out - theta) / step, k
         if weight > 0.0:
@@ -95,29 +130,22 @@ def trace(data, method, z, u, lo, hi, h, cn, rules, start, log, weight, extra):
             for s in range(method.times.size):
                 when = method.times[s]
                 if theta < when <= far or (last and hit == -2 and when > theta):
-                    point(F, (when - theta) / step, y)
+                    along(F, unit, grow, (when - theta) / step, y)
                     add_outputs(data, u, y, weight * np.exp(2.0 * grown), extra[s])
         if hit == -2:
-            z[:] = new
+            for e in range(d + 1):
+                z[e] = new[e]
             theta = hi if last else theta + step
             grown += normalise(z)
             continue
-        point(F, x, z)
+        along(F, unit, grow, x, z)
         theta = min(theta + x * step, hi)
         grown += normalise(z)
-        pull_at(method, cn, theta, c)
+        pull_at(cn, theta, c)
         arrive(data, u, z, c, hit, start + theta * h, log, rules.policy)
         events += 1
         step = hi - theta
     return grown
-
-
-@inner
-def along(frame, path, g, theta, z):
-    """The point at theta of a neuron's path in cone g."""
-    point(path, theta, z)
-    grow = frame.rate[g] * frame.h * theta
-    turn_one(z, frame.unit[g], np.cosh(grow), np.sinh(grow))
 
 
 @njit(cache=True)
@@ -140,7 +168,7 @@ def trace_some(
         g, lo = gid[j], min(theta[j], hi)
         V[i] = U[g]
         path_of(cones, members, F, j, path)
-        along(frame, path, g, lo, z)
+        along(path, frame.unit[g], frame.rate[g] * frame.h, lo, z)
         Zt[i] = z
         lt[i] = ls[j] + normalise(Zt[i])
         if theta[j] > hi:
@@ -151,10 +179,10 @@ def trace_some(
                 continue
             for s in range(method.times.size):
                 if method.times[s] > lo:
-                    along(frame, path, g, method.times[s], z)
+                    along(path, frame.unit[g], frame.rate[g] * frame.h, method.times[s], z)
                     add_outputs(data, U[g], z, -np.exp(2.0 * ls[j]), extra[s])
         log[0, 0] = 0
-        pull_at(method, cn, lo, c)
+        pull_at(cn, lo, c)
         arrive(data, V[i], Zt[i], c, sample[j], start + lo * frame.h, log, rules.policy)
         lt[i] += trace(
             data, method, Zt[i], V[i], lo, hi, frame.h, cn, rules, start, log, weight, extra

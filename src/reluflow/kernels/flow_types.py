@@ -55,15 +55,14 @@ class Frame(NamedTuple):
 class Method(NamedTuple):
     """Coefficients of the Runge-Kutta pair and its dense output."""
 
-    A: np.ndarray
-    B: np.ndarray
+    A: np.ndarray  # its row 12 has the weights of the solution
     E3: np.ndarray
     E5: np.ndarray
     D: np.ndarray
     c: np.ndarray  # stage times
     times: np.ndarray  # stage times, then nodes
     nodes: np.ndarray  # Chebyshev points in [0, 1]
-    bary: np.ndarray  # their barycentric weights
+    fit: np.ndarray  # from values at the nodes to Chebyshev coefficients
 
 
 class Rules(NamedTuple):

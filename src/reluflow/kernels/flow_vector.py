@@ -18,18 +18,30 @@ def dot(X, k, z):
 @inner
 def norm(D):
     """|D|."""
-    return np.sqrt(np.sum(D * D))
+    s = 0.0
+    for e in range(D.size):
+        s += D[e] * D[e]
+    return np.sqrt(s)
 
 
 @njit(cache=True)
 def normalise(z):
     """Scale z to unit norm; returns the log of its norm (0 for a zero vector)."""
-    top = np.max(np.abs(z))
-    if top == 0.0:
-        return 0.0
-    z /= top
     size = norm(z)
-    z /= size
+    if 1e-140 < size < 1e140:
+        for e in range(z.size):
+            z[e] /= size
+        return np.log(size)
+    top = 0.0  # squares may have left the floats
+    for e in range(z.size):
+        top = max(top, abs(z[e]))
+    if top == 0.0 or not np.isfinite(top):
+        return 0.0
+    for e in range(z.size):
+        z[e] /= top
+    size = norm(z)
+    for e in range(z.size):
+        z[e] /= size
     return np.log(top) + np.log(size)
 
 

@@ -1,9 +1,10 @@
 """Reproductions: one module per paper, one function per figure.
 
-A figure is a function of (out, quick) that writes its pictures into the folder ``out`` and
-returns a :class:`~reluflow.papers.figure.Figure`: the files, the numbers and a summary in words.
+A figure is a function of its settings that returns plain traces, numbers, sentences and what must
+be seen as comparisons: :class:`~reluflow.papers.figure.Drawn`. :func:`reproduce` renders them.
 """
 
-from reluflow.papers.figure import FIGURES, Figure, chosen, reproduce
+from reluflow.papers.figure import Figure, chosen
+from reluflow.papers.reproduce import Reproduction, reproduce
 
-__all__ = ["FIGURES", "Figure", "chosen", "reproduce"]
+__all__ = ["Figure", "Reproduction", "chosen", "reproduce"]

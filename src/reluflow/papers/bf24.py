@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
 from typing import Any
 
 import numpy as np
 
+from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
-from reluflow.network import initialize
-from reluflow.papers.figure import Figure, write_picture
-from reluflow.problem import datasets
-from reluflow.report.function import plot_function
-from reluflow.report.neurons import plot_neurons
+from reluflow.network import Network, initialize
+from reluflow.papers.figure import Drawn, figure
+from reluflow.problem import Problem, datasets
+from reluflow.report.panels import function_panel, neurons_panel
+from reluflow.report.traces import Line, Panel, Picture, Rule, Trace
 from reluflow.trajectory import Trajectory, geometric
 
-FIGURE2: dict[str, Any] = {"m": 200_000, "scale": 1e-3, "lr": 1e-3, "steps": 2_000_000, "seed": 0}
+FIGURE2: dict[str, Any] = {"m": 200_000, "scale": 1e-3, "lr": 1e-3, "steps": 2_000_000}
 FIGURE2_QUICK = {**FIGURE2, "m": 2_000, "steps": 200_000}
 
 
@@ -26,76 +27,70 @@ def growth_phases(run: Trajectory, begin: float = 0.02, end: float = 0.99) -> tu
     return int(run.steps[begins]), int(run.steps[ends])
 
 
-def figure2(out: Path, quick: bool = False) -> Figure:
+@figure(
+    "BF24",
+    "F2",
+    title="Three points: every width converges to the least-squares line",
+    quick=FIGURE2_QUICK,
+    full=FIGURE2,
+    claims=("BF24-T2", "BF24-L7", "BF24-A3", "BF24-A5"),
+)
+def figure2(*, m: int, scale: float, lr: float, steps: int, seed: int = 0) -> Drawn:
     """Figure 2: neurons align with one direction, grow, and stop at the least-squares line."""
-    settings = FIGURE2_QUICK if quick else FIGURE2
     problem = datasets.three_points(loss="square")
-    net = initialize(problem, settings["m"], scale=settings["scale"], rng=settings["seed"])
-    how: dict[str, Any] = {"lr": settings["lr"], "steps": settings["steps"]}
-    curve = descend(problem, net, save=geometric(1.01), observe="outputs", **how)
+    net = initialize(problem, m, scale=scale, rng=seed)
+    curve = descend(problem, net, lr=lr, steps=steps, save=geometric(1.01), observe="outputs")
     grows, fits = growth_phases(curve)
-    frames = [0, grows, fits, settings["steps"]]
-    run = descend(problem, net, save=frames, **how)
+    frames = [0, grows, fits, steps]
+    run = descend(problem, net, lr=lr, steps=steps, save=frames)
     assert run.networks is not None
     titles = ("start", "neurons aligned, growth begins", "the line is nearly reached", "end")
-
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(9, 15), layout="constrained")
+    panels: list[Panel] = []
     for row, (step, title, state) in enumerate(zip(frames, titles, run.networks, strict=True)):
-        left = canvas.add_subplot(4, 2, 2 * row + 1)
-        plot_function(state, problem, ax=left, span=(-1.0, 1.0))
-        left.set_ylim(-0.1, 1.3)
         mse = float(np.mean((state(problem.X) - problem.y) ** 2))
-        left.set_title(f"{title}\nstep {step:,}, mean squared error {mse:.6f}", fontsize="medium")
-        if row == 0:
-            left.legend(loc="lower right", fontsize="small")
-        plot_neurons(state, problem, ax=canvas.add_subplot(4, 2, 2 * row + 2, projection="polar"))
-    canvas.suptitle(
-        f"Three points, {settings['m']:,} neurons from scale {settings['scale']:g}"
-        + (" (quick version)" if quick else "")
-    )
-    picture = write_picture(canvas, out / "bf24-f2.png")
-    loss = write_picture(_loss_curve(curve, grows, fits), out / "bf24-f2-loss.png")
-    return _report(problem, run, curve, grows, fits, settings, (picture, loss))
-
-
-def _loss_curve(curve: Trajectory, grows: int, fits: int) -> Any:
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(6.5, 3.6), layout="constrained")
-    ax = canvas.add_subplot()
-    ax.plot(curve.steps[1:], curve.loss[1:], color="tab:blue", lw=2)
-    limit = curve.problem.known["limit_mse"]
-    ax.axhline(limit, color="crimson", ls="--", lw=1, label=f"least squares: {limit:.6f}")
-    for step, text, side in ((grows, "growth begins", -1), (fits, "line nearly reached", 1)):
-        ax.axvline(step, color="0.6", lw=1)
-        ax.annotate(
-            f"{text}\nstep {step:,}", (step, 0.5), xytext=(6 * side, 0),
-            textcoords="offset points", ha="left" if side > 0 else "right", fontsize="small",
+        panels.append(
+            function_panel(
+                state, problem, span=(-1.0, 1.0), ylim=(-0.1, 1.3),
+                title=f"{title}\nstep {step:,}, mean squared error {mse:.6f}",
+                legend="upper right" if row == 0 else "",
+            )
         )  # fmt: skip
-    ax.set_xscale("log")
-    ax.set_ylim(0, 0.68)
-    ax.set_xlabel("step")
-    ax.set_ylabel("mean squared error")
-    ax.legend(loc="lower left")
-    return canvas
+        panels.append(neurons_panel(state, problem, title=f"neurons at step {step:,}"))
+    pictures = [
+        Picture(panels, 2, f"Three points, {m:,} neurons from scale {scale:g}", height=3.7),
+        Picture([_loss_curve(curve, grows, fits)], name="loss", width=6.5, height=3.6),
+    ]
+    numbers = _numbers(problem, run, grows, fits)
+    predicted = -math.log(scale) / problem.known["growth_rate"] / lr
+    seen = _seen(problem, run.networks[1], run.final, numbers, predicted)
+    caption = (
+        "Left the function, right the neurons by angle and norm (the inner circle is norm 0). The "
+        "paper's middle rows are the ends of its phases 2a and 2; ours are the steps at which 2 % "
+        "and 99 % of the fall of the loss are done."
+    )
+    return Drawn(pictures, numbers, _summary(run, numbers), seen, caption)
 
 
-def _report(
-    problem: Any,
-    run: Trajectory,
-    curve: Trajectory,
-    grows: int,
-    fits: int,
-    settings: dict[str, Any],
-    files: tuple[Path, ...],
-) -> Figure:
+def _loss_curve(curve: Trajectory, grows: int, fits: int) -> Panel:
+    limit = curve.problem.known["limit_mse"]
+    traces: list[Trace] = [
+        Line(curve.steps[1:], curve.loss[1:], "network", "tab:blue", width=2),
+        Rule(limit, "y", f"least squares: {limit:.6f}", color="crimson", dash="--"),
+        Rule(grows, "x", text=f"growth begins\nstep {grows:,}", place=0.6),
+        Rule(fits, "x", text=f"line nearly reached\nstep {fits:,}", side="right", place=0.6),
+    ]
+    return Panel(
+        traces, "loss", "step", "mean squared error", xscale="log", ylim=(0.0, 0.68),
+        legend="lower left",
+    )  # fmt: skip
+
+
+def _numbers(problem: Problem, run: Trajectory, grows: int, fits: int) -> dict[str, Any]:
     known, final = problem.known, run.final
     f = final(problem.X)
     patterns = problem.X @ final.W.T > 0
-    mixed = int(np.count_nonzero(patterns.any(axis=0) & ~patterns.all(axis=0)))
-    numbers = {
+    everywhere, somewhere = patterns.all(axis=0), patterns.any(axis=0)
+    return {
         "neurons": final.m,
         "steps": int(run.steps[-1]),
         "mse": float(np.mean((f - problem.y) ** 2)),
@@ -103,19 +98,47 @@ def _report(
         "distance_to_line": float(np.max(np.abs(f - known["limit_outputs"]))),
         "growth_begins": grows,
         "line_reached": fits,
-        "active_on_all": int(np.count_nonzero(patterns.all(axis=0))),
-        "active_on_none": int(np.count_nonzero(~patterns.any(axis=0))),
-        "active_on_some": mixed,
+        "active_on_all": int(np.count_nonzero(everywhere)),
+        "active_on_none": int(np.count_nonzero(~somewhere)),
+        "active_on_some": int(np.count_nonzero(somewhere & ~everywhere)),
         "cost": dict(run.cost),
     }
-    summary = (
-        f"{final.m:,} neurons, {numbers['steps']:,} gradient steps: {run.status}",
+
+
+def _seen(
+    problem: Problem, growing: Network, final: Network, numbers: dict[str, Any], predicted: float
+) -> list[Comparison]:
+    """What a reader must see: one ray when growth begins, one line at the end."""
+    towards = problem.known["D_star"] / np.linalg.norm(problem.known["D_star"])
+    share = np.exp(2 * growing.log_norms) * (growing.a > 0)
+    share *= (problem.X @ growing.W.T > 0).any(axis=0)  # dead neurons never move
+    near = growing.directions @ towards > math.cos(0.1)
+    W, a = final.weights()
+    bundle = (a * (problem.X @ W.T > 0).all(axis=0)) @ W
+    beta = np.linalg.lstsq(problem.X, problem.y, rcond=None)[0]
+    turn = math.atan2(bundle[1], bundle[0]) - math.atan2(beta[1], beta[0])
+    return [
+        at_least(share[near].sum() / share.sum(), 0.99, what="norm^2 within 0.1 rad of D*"),
+        at_most(np.max(np.abs(growing(problem.X))), 0.05, what="|f| when growth begins"),
+        at_most(numbers["growth_begins"], predicted, what="growth begins before log(1/scale)/|D*|"),
+        at_least(numbers["line_reached"], predicted, what="and ends after it (steps)"),
+        equals(
+            numbers["mse"], numbers["least_squares_mse"], tolerance=1e-9, what="mean squared error"
+        ),
+        equals(numbers["active_on_some"], 0, tolerance=0, what="neurons active on some samples"),
+        equals(turn, 0.0, tolerance=1e-4, what="angle of the sum of a w to beta*"),
+    ]
+
+
+def _summary(run: Trajectory, numbers: dict[str, Any]) -> list[str]:
+    return [
+        f"{numbers['neurons']:,} neurons, {numbers['steps']:,} gradient steps: {run.status}",
         f"Mean squared error {numbers['mse']:.8f}; the least-squares line has "
         f"{numbers['least_squares_mse']:.8f} and differs by {numbers['distance_to_line']:.1e} "
         "at the samples.",
         f"{numbers['active_on_all']:,} neurons are active on all samples, "
-        f"{numbers['active_on_none']:,} on none, {mixed} on some: the network has become one line.",
-        f"Growth began at step {grows:,} and was 99 % done at step {fits:,}.",
-    )
-    title = "Three points: every width converges to the least-squares line"
-    return Figure("BF24", "F2", title, files, numbers, summary, settings)
+        f"{numbers['active_on_none']:,} on none, {numbers['active_on_some']} on some: the network "
+        "has become one line.",
+        f"Growth began at step {numbers['growth_begins']:,} and was 99 % done at step "
+        f"{numbers['line_reached']:,}.",
+    ]

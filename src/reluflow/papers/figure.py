@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reluflow.claims.claim import Check, Found, register
+from reluflow.claims.verdict import Comparison, Verdict
 from reluflow.errors import ReluflowError
+from reluflow.report.traces import Picture
 
-# (paper, figure) -> module:function
-FIGURES = {
-    ("BF24", "F2"): "reluflow.papers.bf24:figure2",
-    ("TK24", "F1"): "reluflow.papers.tk24:figure1",
-    ("TK24", "F2"): "reluflow.papers.tk24:figure2",
-}
+MODULES = ("reluflow.papers.bf24", "reluflow.papers.tk24")
+
+
+class Skipped(ReluflowError):
+    """A figure that cannot be made here; the message says what it needs."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a figure function returns.
+
+    Attributes
+    ----------
+    pictures : sequence of Picture
+        Traces, not yet rendered.
+    numbers : mapping
+        What was measured, for JSON.
+    summary : sequence of str
+        What the figure shows, in sentences.
+    seen : sequence of Comparison
+        What a reader must see in it, as numbers: the check of the claim "PAPER-FIGURE".
+    caption : str
+        What differs from the paper's figure, and why.
+    """
+
+    pictures: Sequence[Picture]
+    numbers: Mapping[str, Any]
+    summary: Sequence[str]
+    seen: Sequence[Comparison]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A figure that can be made: its function, settings of both sizes, and claims beside it."""
+
+    paper: str
+    name: str
+    title: str
+    make: Callable[..., Drawn]
+    sizes: Mapping[str, Mapping[str, Any]]
+    claims: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Id of the figure in the ledger."""
+        return f"{self.paper}-{self.name}"
 
 
 @dataclass(frozen=True)
@@ -29,48 +73,75 @@ class Figure:
     numbers: Mapping[str, Any]
     summary: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    verdicts: tuple[Verdict, ...] = ()
+    caption: str = ""
+    panels: tuple[Mapping[str, Any], ...] = ()  # one for each picture: columns, files, alts
+    seconds: float = 0.0
+    resumed: bool = False
 
 
-def chosen(paper: str | None = None, figure: str | None = None) -> list[tuple[str, str]]:
-    """Keys of all figures, of those of one paper, or of one."""
-    keys = [
-        key
-        for key in FIGURES
-        if (paper is None or key[0] == paper.upper())
-        and (figure is None or key[1] == figure.upper())
-    ]
-    if not keys:
-        known = ", ".join(" ".join(key) for key in FIGURES)
-        name = " ".join(part for part in (paper, figure) if part)
-        raise ReluflowError(f"no figure {name!r} here yet: expected one of {known}")
-    return keys
+FIGURES: dict[tuple[str, str], Spec] = {}
 
 
-def reproduce(paper: str, figure: str, out: str | Path, quick: bool = False) -> Figure:
-    """Make one figure of one paper in the folder ``out``.
+def figure(
+    paper: str,
+    name: str,
+    *,
+    title: str,
+    quick: Mapping[str, Any],
+    full: Mapping[str, Any],
+    claims: Sequence[str] = (),
+) -> Callable[[Callable[..., Drawn]], Callable[..., Drawn]]:
+    """Register a figure and, under the id "PAPER-NAME", the check of what must be seen in it.
 
     Parameters
     ----------
-    paper, figure : str
-        Keys such as "BF24" and "F2"; see ``FIGURES``.
-    out : path
-        Folder for the pictures, made if needed.
-    quick : bool
-        A smaller version in seconds, marked as such.
+    paper, name : str
+        "BF24", "F2".
+    title : str
+        In our words.
+    quick, full : mappings
+        Settings of the two sizes, passed to the function together with ``seed``.
+    claims : ids
+        Claims to run and show beside it.
     """
-    (key,) = chosen(paper, figure)
-    module, function = FIGURES[key].split(":")
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReluflowError(f"cannot write into {folder}: {error.strerror}") from None
-    return getattr(importlib.import_module(module), function)(folder, quick)
+    sizes = {"quick": dict(quick), "full": dict(full)}
+
+    def wrap(make: Callable[..., Drawn]) -> Callable[..., Drawn]:
+        spec = Spec(paper, name, title, make, sizes, tuple(claims))
+        FIGURES[paper, name] = spec
+
+        def look(*, seed: int = 0, **settings: Any) -> Found:
+            return Found(make(seed=seed, **settings).seen)
+
+        register(Check(spec.id, "stated", "", make.__module__, experiment=look, sizes=sizes))
+        return make
+
+    return wrap
 
 
-def write_picture(figure: Any, path: Path, dpi: int = 150) -> Path:
-    """Save a matplotlib figure beside and rename, so that no half-written file is left."""
-    beside = path.with_name(path.name + ".part")
-    figure.savefig(beside, dpi=dpi, format=path.suffix[1:])
-    beside.replace(path)
-    return path
+def all_figures() -> dict[tuple[str, str], Spec]:
+    """Every figure, with its module imported."""
+    for module in MODULES:
+        importlib.import_module(module)
+    return dict(sorted(FIGURES.items(), key=lambda item: (item[0][0], _order(item[0][1]))))
+
+
+def _order(name: str) -> tuple[int, str]:
+    digits = "".join(c for c in name if c.isdigit())
+    return (int(digits) if digits else 0, name)
+
+
+def chosen(paper: str | None = None, name: str | None = None) -> list[Spec]:
+    """All figures, those of one paper, or one."""
+    known = all_figures()
+    found = [
+        spec
+        for (of, which), spec in known.items()
+        if (paper is None or of == paper.upper()) and (name is None or which == name.upper())
+    ]
+    if not found:
+        listed = ", ".join(" ".join(key) for key in known)
+        asked = " ".join(part for part in (paper, name) if part)
+        raise ReluflowError(f"no figure {asked!r} here yet: expected one of {listed}")
+    return found

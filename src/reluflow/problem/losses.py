@@ -67,6 +67,10 @@ class Loss:
         """log |dl/df (f, y)|; -inf where the slope is exactly zero."""
         raise NotImplementedError
 
+    def bend(self, f: Array, y: Array) -> Array:
+        """d2l/df2 (f, y), the curvature of the loss of a sample."""
+        raise NotImplementedError
+
     def slope_at_zero(self, y: Array) -> Array:
         """dl/df (0, y): minus the pull of a sample on a silent network."""
         return self.slope(np.zeros_like(y, dtype=float), y)
@@ -97,6 +101,9 @@ class HalfSquare(Loss):
     def log_slope(self, f: Array, y: Array) -> Array:
         with np.errstate(divide="ignore"):
             return np.log(self.kernel_factor) + np.log(np.abs(f - y))
+
+    def bend(self, f: Array, y: Array) -> Array:
+        return np.full_like(np.asarray(f, dtype=float), self.kernel_factor)
 
     @property
     def curvature(self) -> float:
@@ -138,6 +145,10 @@ class Logistic(Loss):
     def log_slope(self, f: Array, y: Array) -> Array:
         return np.log(self.factor) + log_expit(-np.multiply(y, f))
 
+    def bend(self, f: Array, y: Array) -> Array:
+        q = np.multiply(y, f)
+        return self.factor * expit(q) * expit(-q)
+
     @property
     def curvature(self) -> float:
         return 0.25 * self.factor
@@ -162,6 +173,9 @@ class Exponential(Loss):
 
     def log_slope(self, f: Array, y: Array) -> Array:
         return np.log(self.factor) - np.multiply(y, f)
+
+    def bend(self, f: Array, y: Array) -> Array:
+        return self.value(f, y)
 
     @property
     def curvature(self) -> float:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
-from reluflow.report.axes import DATA, new_axes
+from reluflow.report.panels import function_panel
+from reluflow.report.render import draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,27 +34,4 @@ def plot_function(
     line : bool
         Whether to draw the least-squares line, dashed.
     """
-    if problem.d != 2 or problem.bias is None:
-        raise ReluflowError(
-            f"plot_function draws one feature with a bias, got d={problem.d} and "
-            f"bias={problem.bias}: use plot_neurons or a decision boundary"
-        )
-    axes = new_axes(ax, size=(5, 3.4))
-    x = problem.X[:, 0]
-    low, high = span or (x.min() - 0.2 * np.ptp(x), x.max() + 0.2 * np.ptp(x))
-    grid = np.linspace(low, high, 401)
-    if line:
-        beta = np.linalg.lstsq(problem.X, problem.y, rcond=None)[0]
-        axes.plot(
-            grid,
-            beta[0] * grid + beta[1] * problem.bias,
-            "--",
-            color="crimson",
-            label="least squares",
-        )
-    axes.plot(grid, net(grid[:, None]), color="tab:blue", lw=2, label="network")
-    axes.scatter(x, problem.y, color=DATA, zorder=3, label="data")
-    axes.set_xlim(low, high)
-    axes.set_xlabel("x")
-    axes.set_ylabel("f(x)")
-    return axes
+    return draw(function_panel(net, problem, span=span, line=line), ax)

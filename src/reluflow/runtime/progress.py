@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 _PATIENCE = 1.0  # seconds of work before a bar appears
+_overall: list[Progress] = []  # the display of a whole job, into which its parts report
 
 
 class Progress:
@@ -20,24 +21,52 @@ class Progress:
         What is being done.
     show : bool or "auto"
         "auto" shows the bar when standard error is a terminal.
+    overall : bool
+        Whether this is the display of a whole job: bars opened inside it draw nothing and report
+        into its note.
     """
 
-    def __init__(self, total: float, label: str, show: bool | str = "auto") -> None:
-        self.total, self.label = total, label
+    def __init__(
+        self, total: float, label: str, show: bool | str = "auto", overall: bool = False
+    ) -> None:
+        self.total, self.label, self.overall = total, label, overall
+        self._now = (0.0, "")
         self._wanted = sys.stderr.isatty() if show == "auto" else bool(show)
         self._bar: Any = None
         self._task: Any = None
 
     def __enter__(self) -> Progress:
+        if self.overall:
+            _overall.append(self)
         return self
 
     def update(self, done: float, elapsed: float, note: str = "") -> None:
         """Report ``done`` units after ``elapsed`` seconds, with a short note such as the loss."""
+        if _overall and not self.overall:
+            share = 100 * done / self.total if self.total else 0.0
+            _overall[-1].inside(f"{self.label} {share:.0f} %", elapsed)
+            return
+        self._now = (done, note)
         if not self._wanted or (self._bar is None and elapsed < _PATIENCE):
             return
         if self._bar is None:
             self._open()
         self._bar.update(self._task, completed=done, note=note)
+
+    def inside(self, part: str, elapsed: float) -> None:
+        """What a bar opened inside this one has to say."""
+        done, note = self._now
+        if self._wanted and (self._bar is not None or elapsed >= _PATIENCE):
+            if self._bar is None:
+                self._open()
+            self._bar.update(self._task, completed=done, note=f"{note}: {part}")
+
+    def say(self, text: str) -> None:
+        """A line on standard error, above the bar if there is one."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, file=sys.stderr, flush=True)
 
     def _open(self) -> None:
         from rich.console import Console
@@ -62,5 +91,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.overall:
+            _overall.remove(self)
         if self._bar is not None:
             self._bar.stop()

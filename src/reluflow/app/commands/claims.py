@@ -1,0 +1,61 @@
+"""reluflow claims."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from reluflow.app.base import AsJson, app, print_json
+from reluflow.errors import ReluflowError
+
+
+@app.command()
+def claims(
+    which: Annotated[
+        str | None, typer.Argument(help="A paper (BF24) or a claim (BF24-L1); all by default.")
+    ] = None,
+    run: Annotated[
+        bool, typer.Option("--run", help="Run the experiments of these claims.")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="With --run: at full size.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="With --run: seed.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """The ledger: every claim of the papers, what is known to come out, and what checks it.
+
+    With --run, exit code 1 if a claim does not come out as it is known to.
+    """
+    from reluflow.claims.ledger import ledger
+    from reluflow.claims.run import try_check
+
+    entries = ledger(which)
+    if not run:
+        if as_json:
+            print_json([entry.to_dict() for entry in entries])
+            return
+        for entry in entries:
+            print(f"{entry.id:<16}  {entry.expected:<24}  {entry.module}")
+            print(f"    {entry.statement}")
+            if entry.repaired:
+                print(f"    repaired: {entry.repaired}")
+        checked = sum(bool(entry.checks) for entry in entries)
+        print(f"{len(entries)} claims, {checked} with a check.")
+        return
+    checks = [check for entry in entries for check in entry.checks if check.runnable]
+    if not checks:
+        raise ReluflowError(f"nothing of {which or 'the ledger'} can be run yet")
+    size = "full" if full else "quick"
+    found = []
+    for check in checks:
+        verdict = try_check(check, size, seed)
+        found.append(verdict)
+        if not as_json:
+            print(verdict.line(), flush=True)
+    odd = [v for v in found if v.surprising]
+    if as_json:
+        print_json([v.to_dict() for v in found])
+    else:
+        print(f"{len(found)} verdicts, {len(odd)} not as expected.", file=sys.stderr)
+    raise typer.Exit(1 if odd else 0)

@@ -1,0 +1,129 @@
+"""[BF24]_ Section 4: assumptions on data and runs, as predicates."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from reluflow.claims.claim import predicate
+from reluflow.claims.evidence import Evidence
+from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
+
+MOST_SAMPLES = 200  # beyond which one program for each sample takes too long
+MOST_CONES = 300  # beyond which the constants of Theorem 1 take too long
+
+
+def least_squares(problem: Problem) -> Array:
+    """beta*, the least-squares fit of a linear function."""
+    return np.asarray(np.linalg.lstsq(problem.X, problem.y, rcond=None)[0], dtype=float)
+
+
+def extreme_samples(problem: Problem) -> list[int]:
+    """Kset: samples k with some w != 0, <w, x_k> = 0 and X w >= 0."""
+    X, found = problem.X, []
+    for k in range(problem.n):
+        best = linprog(
+            -X.sum(axis=0), A_ub=np.vstack([-X, X]),
+            b_ub=np.concatenate([np.zeros(problem.n), np.ones(problem.n)]),
+            A_eq=X[k : k + 1], b_eq=[0.0], bounds=[(None, None)] * problem.d,
+        )  # fmt: skip
+        if best.status == 0 and -best.fun > 1e-9:
+            found.append(k)
+    return found
+
+
+def box_size(problem: Problem) -> float:
+    """Least box_eta for which Assumption 3 holds; inf if there is none."""
+    if problem.X.shape != (3, 2):
+        return np.inf
+    order = np.argsort(problem.X[:, 0])
+    (x1, x2, x3), (y1, y2, y3) = problem.X[order], problem.y[order]
+    strict = x1[0] > -1 and x3[0] < 1 and y2 > 0
+    lower = min(x1[1] - 1, y1 - 1, x3[1] - 1, y3 - 1)
+    if not strict or lower < -1e-12:
+        return np.inf
+    return float(
+        max(x1[0] + 1, x1[1] - 1, y1 - 1, abs(x2[0]), abs(x2[1] - 1), y2, 1 - x3[0], x3[1] - 1,
+            y3 - 1)
+    )  # fmt: skip
+
+
+def dominance(problem: Problem) -> float:
+    """Least y_k |x_k|^2 - |y| sqrt(sum_k' <x_k, x_k'>^2) over Kset (Assumption 5 if positive)."""
+    K = problem.X @ problem.X.T
+    off = np.sqrt(np.sum(K**2, axis=1) - np.diag(K) ** 2)
+    gap = problem.y * np.diag(K) - np.linalg.norm(problem.y) * off
+    return float(gap[extreme_samples(problem)].min(initial=np.inf))
+
+
+@predicate("three points in the boxes, box_eta < 1/6 (Assumption 3)")
+def in_boxes(evidence: Evidence) -> tuple[bool, str]:
+    """Assumption 3."""
+    eta = box_size(evidence.problem)
+    return eta < 1 / 6, f"least box_eta {eta:.4g}"
+
+
+@predicate("positive correlations and labels, independent points (Assumption 4)")
+def positive_data(evidence: Evidence) -> tuple[bool | None, str]:
+    """Assumption 4."""
+    p = evidence.problem
+    label = float(p.y.min())
+    if label <= 0 or p.n < p.d or p.n > MOST_SAMPLES:
+        return (None if label > 0 and p.n >= p.d else False), f"least label {label:.3g}, n={p.n}"
+    least = float((p.X @ p.X.T).min())
+    if least <= 0:
+        return False, f"least inner product {least:.3g}, least label {label:.3g}, n={p.n}, d={p.d}"
+    if comb(p.n, p.d) > 100_000:
+        return None, f"{comb(p.n, p.d)} subsets of {p.d} points to test"
+    unit = p.X / np.linalg.norm(p.X, axis=1, keepdims=True)
+    least = min(
+        np.linalg.svd(unit[list(rows)], compute_uv=False)[-1]
+        for rows in combinations(range(p.n), p.d)
+    )
+    return least > 1e-9, f"least singular value of d points {least:.2g}"
+
+
+@predicate("extreme points dominate (Assumption 5)")
+def dominant_extremes(evidence: Evidence) -> tuple[bool | None, str]:
+    """Assumption 5."""
+    if evidence.problem.n > MOST_SAMPLES:
+        return None, f"{evidence.problem.n} samples, each a linear program"
+    gap = dominance(evidence.problem)
+    return gap > 0, f"least y|x|^2 - |y| sqrt(sum of squared products) over Kset: {gap:.4g}"
+
+
+def cones(problem: Problem) -> int:
+    """Order of the number of activation cones, n over d - 1."""
+    return comb(problem.n, max(1, min(problem.d, problem.n) - 1))
+
+
+@predicate("no saddle of G")
+def no_saddle(evidence: Evidence) -> tuple[bool | None, str]:
+    """G has no saddle, by enumeration."""
+    if cones(evidence.problem) > MOST_CONES:
+        return None, f"n={evidence.problem.n}, d={evidence.problem.d} have too many cones to list"
+    saddles = sum("saddle" in kind for kind in evidence.landscape.kinds)
+    known = evidence.landscape.exact and evidence.landscape.zeros != "found"
+    return (saddles == 0 if saddles or known else None), f"{saddles} saddles"
+
+
+@predicate("the run has come to rest")
+def at_rest(evidence: Evidence) -> tuple[bool, str]:
+    """|velocity| is at most 1e-8 of |theta|."""
+    from reluflow.landscape import D
+
+    p, net = evidence.problem, evidence.final
+    assert net is not None
+    push = D(p, net.W, p.pull_at(p.outputs(net)))  # minimal where a neuron slides
+    factor = np.exp(net.log_factors)
+    across, along = net.a * np.linalg.norm(push, axis=1), np.sum(net.W * push, axis=1)
+    speed = np.sqrt(np.sum((factor * across) ** 2) + np.sum((factor * along) ** 2))
+    W, a = net.weights()
+    size = np.sqrt(np.sum(W**2) + np.sum(a**2))
+    return speed <= 1e-8 * size, f"|velocity| / |theta| = {speed / size:.1e}"

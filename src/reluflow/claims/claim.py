@@ -1,0 +1,225 @@
+"""The registry: which function checks which claim, on what, and with which hypotheses."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reluflow.claims.evidence import NEEDS, Evidence
+from reluflow.claims.verdict import Comparison, Hypothesis, Status
+from reluflow.errors import ReluflowError
+
+# Modules that register checks. Figures are claims too: those of papers/, which stands above this
+# room, are loaded by name.
+SOURCES = (
+    "reluflow.claims.invariants",
+    "reluflow.claims.bf24",
+    "reluflow.claims.bf24_landscape",
+    "reluflow.claims.tlb26",
+    "reluflow.claims.tlb26_counting",
+    "reluflow.claims.mmv24",
+    "reluflow.claims.mmv24_geometry",
+    "reluflow.claims.mmv24_examples",
+    "reluflow.claims.llwa21",
+    "reluflow.claims.llwa21_bounds",
+    "reluflow.claims.tk24",
+    "reluflow.papers.bf24",
+    "reluflow.papers.tk24",
+)
+FORMS = ("stated", "printed", "repaired")
+SIZES = ("quick", "full")
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A computable hypothesis: ``test`` takes the evidence and gives (ok, detail)."""
+
+    name: str
+    test: Callable[[Evidence], tuple[bool | None, str]]
+
+    def __call__(self, evidence: Evidence) -> Hypothesis:
+        ok, detail = self.test(evidence)
+        return Hypothesis(self.name, None if ok is None else bool(ok), detail)
+
+
+def predicate(name: str) -> Callable[[Callable[[Evidence], Any]], Predicate]:
+    """Turn a function of the evidence into a named hypothesis."""
+
+    def wrap(test: Callable[[Evidence], Any]) -> Predicate:
+        return Predicate(name, test)
+
+    return wrap
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an experiment returns when comparisons alone do not say it all."""
+
+    comparisons: Sequence[Comparison]
+    hypotheses: Sequence[Hypothesis] = ()
+    note: str = ""
+
+
+Outcome = Comparison | Sequence[Comparison] | Found
+
+
+@dataclass(frozen=True)
+class Check:
+    """One registered check of one claim.
+
+    ``check`` looks at evidence; ``experiment`` makes its own. ``example`` builds the evidence on
+    which a check is run when nobody brings any.
+    """
+
+    id: str
+    form: str
+    part: str
+    module: str
+    check: Callable[[Evidence], Outcome] | None = None
+    experiment: Callable[..., Outcome] | None = None
+    example: Callable[..., Evidence] | None = None
+    needs: tuple[str, ...] = ()
+    given: tuple[Predicate, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    expected: Status | None = None
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """Id, form and part: the key of the registry."""
+        return "/".join([self.id] + [p for p in (self.form, self.part) if p not in ("", "stated")])
+
+    @property
+    def runnable(self) -> bool:
+        """Whether it can be run without evidence brought by a user."""
+        return self.experiment is not None or self.example is not None
+
+
+REGISTRY: dict[str, Check] = {}
+
+
+def register(check: Check) -> Check:
+    """Add a check; two of one name are a mistake."""
+    if check.form not in FORMS:
+        raise ReluflowError(f"form must be one of {', '.join(FORMS)}, got {check.form!r}")
+    if not set(check.needs) <= set(NEEDS):
+        raise ReluflowError(f"needs must be among {', '.join(NEEDS)}, got {check.needs}")
+    other = REGISTRY.get(check.name)
+    if other is not None and other.module != check.module:
+        raise ReluflowError(f"{check.name} is registered by {other.module} and {check.module}")
+    REGISTRY[check.name] = check
+    return check
+
+
+def claim(
+    id: str,
+    *,
+    needs: Sequence[str] = (),
+    given: Sequence[Predicate] = (),
+    unchecked: Sequence[str] = (),
+    example: Callable[..., Evidence] | None = None,
+    quick: Mapping[str, Any] | None = None,
+    full: Mapping[str, Any] | None = None,
+    form: str = "stated",
+    part: str = "",
+    expected: Status | None = None,
+    reason: str = "",
+) -> Callable[[Callable[[Evidence], Outcome]], Callable[[Evidence], Outcome]]:
+    """Register a function of the evidence as the check of a claim.
+
+    Parameters
+    ----------
+    id : str
+        As in the ledger, ``BF24-L1``.
+    needs : names
+        What the evidence must contain (keys of ``NEEDS``); without it the claim does not apply.
+    given : predicates
+        Computable hypotheses; one that fails gives OUT_OF_SCOPE.
+    unchecked : sentences
+        Hypotheses nobody can compute, named in the verdict.
+    example : function, optional
+        Builds evidence for ``reluflow claims --run``; called with ``seed`` and the settings of
+        ``quick`` or ``full``.
+    quick, full : mappings, optional
+        Settings of the two sizes.
+    form : {"stated", "printed", "repaired"}
+        Which wording is checked.
+    part : str
+        Tells apart several checks of one form.
+    expected : Status, optional
+        What must come out, where the ledger's word is not enough; with ``reason``.
+    reason : str
+        Why the expected status is not the ledger's.
+    """
+
+    def wrap(check: Callable[[Evidence], Outcome]) -> Callable[[Evidence], Outcome]:
+        register(
+            Check(
+                id, form, part, check.__module__, check=check, example=example,
+                needs=tuple(needs), given=tuple(given), unchecked=tuple(unchecked),
+                sizes=_sizes(quick, full), expected=expected, reason=reason,
+            )
+        )  # fmt: skip
+        return check
+
+    return wrap
+
+
+def experiment(
+    id: str,
+    *,
+    unchecked: Sequence[str] = (),
+    quick: Mapping[str, Any] | None = None,
+    full: Mapping[str, Any] | None = None,
+    form: str = "stated",
+    part: str = "",
+    expected: Status | None = None,
+    reason: str = "",
+) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
+    """Register a function that makes its own data: called with ``seed`` and sized settings.
+
+    The parameters are those of :func:`claim`.
+    """
+
+    def wrap(make: Callable[..., Outcome]) -> Callable[..., Outcome]:
+        register(
+            Check(
+                id, form, part, make.__module__, experiment=make, unchecked=tuple(unchecked),
+                sizes=_sizes(quick, full), expected=expected, reason=reason,
+            )
+        )  # fmt: skip
+        return make
+
+    return wrap
+
+
+def assumption(
+    id: str,
+    *given: Predicate,
+    needs: Sequence[str] = (),
+    example: Callable[..., Evidence] | None = None,
+    form: str = "stated",
+) -> None:
+    """Register an assumption: it HOLDS where its predicates do, and is OUT_OF_SCOPE elsewhere."""
+    module = example.__module__ if example is not None else given[0].test.__module__
+    register(
+        Check(
+            id, form, "", module, check=lambda evidence: (), example=example, needs=tuple(needs),
+            given=given, sizes=_sizes(None, None),
+        )
+    )  # fmt: skip
+
+
+def _sizes(quick: Any, full: Any) -> dict[str, dict[str, Any]]:
+    quick = dict(quick or {})
+    return {"quick": quick, "full": {**quick, **(full or {})}}
+
+
+def load_all() -> dict[str, Check]:
+    """The registry with every source imported."""
+    for source in SOURCES:
+        importlib.import_module(source)
+    return REGISTRY

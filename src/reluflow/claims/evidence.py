@@ -1,0 +1,153 @@
+"""What claims are checked on: a problem with a start, a run or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.errors import ReluflowError
+from reluflow.network import Network
+from reluflow.problem import Problem
+from reluflow.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from reluflow.landscape.align import Alignment
+    from reluflow.landscape.result import ExtremalVectors
+
+Array = NDArray[np.float64]
+
+# what a claim may ask of its evidence -> sentence when it is missing
+NEEDS = {
+    "start": "the weights at the start are known",
+    "end": "there is a network to look at",
+    "path": "networks were recorded along a run (at least two)",
+    "flow": "the run is a gradient flow",
+    "time": "the run's clock is time",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A problem and what happened on it; everything derived is computed once, when asked for.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : Network, optional
+        Initial weights; the first record of ``run`` when it is at step or time 0.
+    run : Trajectory, optional
+    net : Network, optional
+        A trained network without the run that led to it.
+    """
+
+    problem: Problem
+    start: Network | None = None
+    run: Trajectory | None = None
+    net: Network | None = None
+
+    @staticmethod
+    def of(problem: Problem, run_or_net: Any = None, start: Network | None = None) -> Evidence:
+        """Evidence from a run, a network, or a problem alone."""
+        if run_or_net is None:
+            return Evidence(problem, start)
+        if isinstance(run_or_net, Network):
+            run_or_net.check_fits(problem.d)
+            return Evidence(problem, start, net=run_or_net)
+        if not isinstance(run_or_net, Trajectory):
+            raise ReluflowError(
+                f"expected a Trajectory or a Network, got {type(run_or_net).__name__}: "
+                "pass what flow or descend returned"
+            )
+        run = run_or_net
+        run.final.check_fits(problem.d)
+        if start is None and run.networks is not None and len(run) and run.times[0] == 0:
+            start = run.networks[0]
+        return Evidence(problem, start, run)
+
+    @property
+    def final(self) -> Network | None:
+        """The network at the end."""
+        return self.net if self.run is None else self.run.final
+
+    @cached_property
+    def path(self) -> Sequence[Network]:
+        """Recorded networks, in order; empty without any."""
+        return () if self.run is None or self.run.networks is None else self.run.networks
+
+    @cached_property
+    def times(self) -> Array:
+        """Times of ``path``."""
+        return self.run.times if self.run is not None and len(self.path) else np.empty(0)
+
+    @property
+    def states(self) -> Sequence[Network]:
+        """Every network there is: the path, or the end alone."""
+        if len(self.path):
+            return self.path
+        return () if self.final is None else (self.final,)
+
+    @property
+    def rtol(self) -> float:
+        """Relative error the flow aimed at; rounding level where there is no integrator."""
+        return 1e-15 if self.run is None else float(self.run.settings.get("rtol", 1e-15))
+
+    def missing(self, needs: Sequence[str]) -> list[str]:
+        """Those of ``needs`` (keys of ``NEEDS``) that this evidence lacks."""
+        settings = {} if self.run is None else self.run.settings
+        has = {
+            "start": self.start is not None,
+            "end": self.final is not None,
+            "path": len(self.path) >= 2,
+            "flow": settings.get("kind") == "flow",
+            "time": settings.get("clock", "time") == "time",
+        }
+        return [need for need in needs if not has[need]]
+
+    @cached_property
+    def landscape(self) -> ExtremalVectors:
+        """Extremal vectors of the silent network's pull."""
+        from reluflow.landscape.extremal import extremal_vectors
+
+        return extremal_vectors(self.problem)
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """Where the neurons of the start turn first."""
+        from reluflow.landscape.align import align
+
+        if self.start is None:
+            raise ReluflowError("the start is not known: pass start= or a run recorded from time 0")
+        return align(self.problem, self.start)
+
+    @cached_property
+    def process(self) -> Any:
+        """The limit process of the start."""
+        from reluflow.prediction.limit import limit
+
+        if self.start is None:
+            raise ReluflowError("the start is not known: pass start= or a run recorded from time 0")
+        return limit(self.problem, self.start)
+
+    @cached_property
+    def certificates(self) -> list[Any]:
+        """Certificates of the end: stationarity or KKT, global optimality."""
+        from reluflow.optimum.certificate import certificates
+
+        return list(certificates(self.problem, self.final))
+
+    def describe(self) -> dict[str, Any]:
+        """Plain settings for a verdict."""
+        about: dict[str, Any] = {"problem": repr(self.problem)}
+        if self.final is not None:
+            about["m"] = self.final.m
+        if self.run is not None:
+            about["run"] = {
+                k: v for k, v in self.run.settings.items()
+                if isinstance(v, str | int | float | bool)
+            }  # fmt: skip
+        return about

@@ -1,0 +1,205 @@
+"""Invariants: what gradient flow keeps, whatever the data. Checked on recorded networks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import claim
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import balanced_start, gradient_flow, mean_logistic, no_leak
+from reluflow.claims.verdict import Comparison, at_most, equals
+from reluflow.network import Network
+from reluflow.problem import Problem, datasets
+from reluflow.trajectory.observables import velocity
+
+Array = NDArray[np.float64]
+
+DRIFT = 10.0  # drift allowed, in units of the integrator's rtol
+ROUNDING = 1e-14
+PATH = ("path", "flow")
+QUICK: dict[str, Any] = {"m": 40, "records": 200}
+FULL: dict[str, Any] = {"m": 2000, "records": 1000}
+
+
+def example(name: str, kind: str, loss: str, t_end: float, scale: float, zero: bool = False) -> Any:
+    """A builder of flow runs on a built-in dataset, shared by claims within one process.
+
+    With ``zero`` the last neuron starts at zero.
+    """
+
+    @cache
+    def build(seed: int, m: int, records: int) -> Evidence:
+        from reluflow.flow.flow import flow
+        from reluflow.network import initialize
+
+        problem = datasets.load(name, loss=loss)
+        net = initialize(problem, m, scale=scale, kind=kind, rng=seed)
+        if zero:
+            keep = np.arange(m) < m - 1
+            net = replace(net, W=net.W * keep[:, None], a=net.a * keep)
+        run = flow(problem, net, t_end=t_end, save=np.linspace(0.0, t_end, records))
+        return Evidence.of(problem, run)
+
+    return build
+
+
+three_points = example("three-points", "balanced", "half_square", 40.0, 1e-3)
+unbalanced = example("three-points", "gaussian", "half_square", 40.0, 1e-3)
+toy = example("toy6", "balanced", "exponential", 40.0, 1e-4)
+leaky = example("symmetric-separable", "balanced", "logistic", 80.0, 1e-3)
+with_zero = example("symmetric-separable", "balanced", "logistic", 80.0, 1e-3, zero=True)
+
+
+def drift(evidence: Evidence) -> Comparison:
+    """Largest change of a_j^2 - |w_j|^2, relative to the size of the neuron then."""
+    first = evidence.path[0]
+    worst = 0.0
+    for net in evidence.path[1:]:
+        size = np.maximum(log_size(first), log_size(net))
+        with np.errstate(invalid="ignore"):
+            gap = np.abs(_invariant(net, size) - _invariant(first, size))
+        worst = max(worst, float(np.max(np.where(np.isfinite(size), gap, 0.0))))
+    return at_most(
+        worst, DRIFT * evidence.rtol, error=ROUNDING, what="relative drift of a^2 - |w|^2"
+    )
+
+
+def log_size(net: Network) -> Array:
+    """log of max(|w_j|, |a_j|)."""
+    return np.maximum(net.log_norms, net.log_outer)
+
+
+def _invariant(net: Network, unit: Array) -> Array:
+    """(a_j^2 - |w_j|^2) e^{-2 unit_j}."""
+    with np.errstate(invalid="ignore"):
+        a2, w2 = np.exp(2 * (net.log_outer - unit)), np.exp(2 * (net.log_norms - unit))
+    return np.where(np.isfinite(unit), a2 - w2, 0.0)
+
+
+def sign_changes(evidence: Evidence) -> Comparison:
+    """Neurons whose outer weight has another sign at some record than at the first."""
+    signs = np.sign(evidence.path[0].a)
+    moved = np.zeros(signs.shape, dtype=bool)
+    for net in evidence.path:
+        moved |= np.sign(net.a) != signs
+    return equals(moved.sum(), 0, tolerance=0, what="neurons whose outer sign changes")
+
+
+def zero_neurons_move(evidence: Evidence) -> Comparison:
+    """Neurons at zero that are not at zero later."""
+    moved, gone = 0, np.zeros(evidence.path[0].m, dtype=bool)
+    for net in evidence.path:
+        empty = np.isneginf(log_size(net))
+        moved = max(moved, int(np.count_nonzero(gone & ~empty)))
+        gone |= empty
+    return equals(moved, 0, tolerance=0, what="zero neurons that come back")
+
+
+def energy(evidence: Evidence) -> list[Comparison]:
+    """Consequences of dL/dt = -|velocity|^2 that records can show.
+
+    L never rises, and by Cauchy-Schwarz a stretch of the run that moves theta by d in time t
+    lowers L by at least d^2/t.
+    """
+    assert evidence.run is not None
+    loss, times = evidence.run.loss, evidence.times
+    fallen, elapsed = -np.diff(loss), np.diff(times)
+    pairs = zip(evidence.path, evidence.path[1:], strict=False)
+    distance = np.array([moved(before, after) for before, after in pairs])
+    later = elapsed > 0
+    short = np.max((distance[later] ** 2 / elapsed[later] - fallen[later]) / loss[:-1][later])
+    tolerance = DRIFT * evidence.rtol
+    return [
+        at_most(np.max(-fallen / loss[:-1]), tolerance, error=ROUNDING, what="relative rise of L"),
+        at_most(
+            short, tolerance, error=ROUNDING, what="(|change of theta|^2 / time - fall of L) / L"
+        ),
+    ]
+
+
+def moved(before: Network, after: Network) -> float:
+    """Euclidean distance of two networks in true units."""
+    (W, a), (V, b) = before.weights(), after.weights()
+    return float(np.sqrt(np.sum((W - V) ** 2) + np.sum((a - b) ** 2)))
+
+
+def dead(problem: Problem, net: Network) -> NDArray[np.bool_]:
+    """Neurons without an active sample."""
+    return np.logical_not((problem.X @ net.W.T > 0).any(axis=0))
+
+
+def dead_neurons_move(evidence: Evidence) -> Comparison:
+    """Largest relative change of a neuron after it has lost its last active sample."""
+    first = evidence.path[0]
+    is_dead = np.zeros(first.m, dtype=bool)
+    then = np.zeros((first.m, first.d + 2))
+    worst = 0.0
+    for net in evidence.path:
+        outer = np.sign(net.a) * np.exp(net.log_outer - np.maximum(net.log_norms, -1e300))
+        now = np.column_stack([net.directions, np.maximum(net.log_norms, -1e300), outer])
+        worst = max(worst, float(np.abs(now - then)[is_dead].max(initial=0.0)))
+        new = dead(evidence.problem, net) & ~is_dead
+        then[new] = now[new]
+        is_dead |= new
+    return at_most(worst, DRIFT * evidence.rtol, what="relative change of a dead neuron")
+
+
+def _both(evidence: Evidence) -> list[Comparison]:
+    return [drift(evidence), sign_changes(evidence)]
+
+
+for _id, _build in (
+    ("BF24-L1", unbalanced), ("MMV24-B1", toy), ("LLWA21-LB.16", leaky),
+):  # fmt: skip
+    claim(_id, needs=("path",), given=[gradient_flow], example=_build, quick=QUICK, full=FULL)(
+        drift
+    )
+for _id, _build in (("TK24-INV", leaky), ("LLWA21-CB.18", leaky)):
+    claim(
+        _id, needs=("path",), given=[gradient_flow, balanced_start], example=_build,
+        quick=QUICK, full=FULL,
+    )(_both)  # fmt: skip
+claim(
+    "LLWA21-LB.17", needs=("path",), given=[gradient_flow], example=leaky, quick=QUICK, full=FULL
+)(zero_neurons_move)
+claim(
+    "LLWA21-LB.15", needs=("path", "time"), given=[gradient_flow], example=leaky,
+    unchecked=("the velocity is the minimal subgradient at every instant, not only at records",),
+    quick=QUICK, full=FULL,
+)(energy)  # fmt: skip
+
+
+@claim(
+    "MMV24-B2", needs=("path",), given=[gradient_flow, balanced_start], example=toy,
+    quick=QUICK, full=FULL,
+)  # fmt: skip
+def signs_and_zeros(evidence: Evidence) -> list[Comparison]:
+    """[MMV24]_: outer signs of a balanced start never change; a zero neuron is frozen."""
+    return [sign_changes(evidence), zero_neurons_move(evidence)]
+
+
+@claim(
+    "MMV24-L12", form="repaired", part="dead", needs=("path",), given=[gradient_flow, no_leak],
+    example=toy, quick=QUICK, full=FULL,
+)  # fmt: skip
+def dead_stay_dead(evidence: Evidence) -> Comparison:
+    """[MMV24]_ Lemma 12: the dead cone traps the neurons of a regular solution."""
+    return dead_neurons_move(evidence)
+
+
+@claim("LLWA21-LE.10", needs=("end",), given=[mean_logistic], example=leaky, quick=QUICK, full=FULL)
+def gradient_below_norm(evidence: Evidence) -> Comparison:
+    """[LLWA21]_ Lemma E.10: |grad L| <= |theta| for inputs in the unit ball, else R |theta|."""
+    worst, R = 0.0, max(1.0, float(np.linalg.norm(evidence.problem.X, axis=1).max()))
+    for net in evidence.states:
+        dW, da = velocity(evidence.problem, net)
+        factor = np.exp(net.log_factors - np.max(log_size(net)))
+        speed = np.sqrt(np.sum((factor[:, None] * dW) ** 2) + np.sum((factor * da) ** 2))
+        size = np.sqrt(np.sum((factor[:, None] * net.W) ** 2) + np.sum((factor * net.a) ** 2))
+        worst = max(worst, float(speed / size) if size > 0 else 0.0)
+    return at_most(worst / R, 1.0, error=ROUNDING, what="|grad L| / (R |theta|)")

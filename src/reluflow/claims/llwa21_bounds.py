@@ -1,0 +1,174 @@
+"""[LLWA21]_ Appendix B: inequalities for any weights, checked on random networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import experiment
+from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.landscape import G, extremal_vectors
+from reluflow.network import Network
+from reluflow.problem import Problem
+from reluflow.problem.losses import Logistic
+from reluflow.trajectory.observables import slopes, velocity
+
+Array = NDArray[np.float64]
+
+
+def states(seed: int, draws: int) -> Iterator[tuple[Problem, Network, np.random.Generator]]:
+    """Random data in the unit ball with random networks of all sizes."""
+    rng = np.random.default_rng(seed)
+    for _ in range(draws):
+        X = rng.standard_normal((6, 3))
+        X /= np.linalg.norm(X, axis=1).max()
+        leak = float(rng.choice([0.1, 0.5, 0.9]))
+        problem = Problem(X, rng.choice([-1.0, 1.0], 6), Logistic(), leak)
+        size = 10.0 ** rng.uniform(-3, 1)
+        m = int(rng.integers(1, 8))
+        yield (
+            problem,
+            Network(size * rng.standard_normal((m, 3)), size * rng.standard_normal(m)),
+            rng,
+        )
+
+
+def m_norm(net: Network) -> float:
+    """max_j max(|w_j|, |a_j|)."""
+    W, a = net.weights()
+    return float(max(np.linalg.norm(W, axis=1).max(), np.abs(a).max()))
+
+
+def linear_velocity(problem: Problem, net: Network) -> tuple[Array, Array]:
+    """Minus the gradient of the loss linearised at f = 0."""
+    D = (slopes(problem, net) * problem.pull[:, None]).T @ problem.X
+    return net.a[:, None] * D, np.sum(net.W * D, axis=1)
+
+
+@experiment("LLWA21-TB.3", quick={"draws": 100}, full={"draws": 5000})
+def euler(seed: int, draws: int) -> Comparison:
+    """<grad q_i, theta> = 2 q_i."""
+    worst = 0.0
+    for p, net, _ in states(seed, draws):
+        S = p.X @ net.W.T
+        inner = (slopes(p, net) * S * net.a).sum(axis=1)  # w part of <grad f, theta>
+        outer = (np.maximum(S, p.leak * S) * net.a).sum(axis=1)
+        f = p.outputs(net)
+        size = float(np.abs(S * net.a).sum(axis=1).max())
+        worst = max(worst, float(np.abs(inner + outer - 2 * f).max()) / size)
+    return at_most(worst, 1e-14, what="|<grad q, theta> - 2 q|, relative")
+
+
+@experiment("LLWA21-LB.5", quick={"draws": 20}, full={"draws": 500})
+def gradient_at_maximum(seed: int, draws: int) -> Comparison:
+    """At a smooth maximiser u of |G| on the sphere, grad G(u) = G(u) u."""
+    worst, smooth = 0.0, 0
+    for p, _, _ in states(seed, draws):
+        found = extremal_vectors(p)
+        i = int(np.argmax(found.rates))
+        if found.faces[i]:
+            continue
+        u, step = found.vectors[i], 1e-6
+        eye = np.eye(p.d) * step
+        grad = (G(p, u + eye) - G(p, u - eye)) / (2 * step)
+        smooth += 1
+        worst = max(worst, float(np.linalg.norm(grad - found.values[i] * u)) / found.rates[i])
+    return at_most(worst if smooth else np.nan, 1e-8, what="|grad G - G u| / G, by differences")
+
+
+@experiment("LLWA21-LB.10", quick={"draws": 200}, full={"draws": 10_000})
+def outputs_are_bounded(seed: int, draws: int) -> list[Comparison]:
+    """|f| <= m |th|_M^2 and |f - f'| <= m |th - th'|_M (|th|_M + |th'|_M)."""
+    size, change = 0.0, 0.0
+    for p, net, rng in states(seed, draws):
+        step = 10.0 ** rng.uniform(-3, 1) * m_norm(net)
+        dW, da = step * rng.standard_normal(net.W.shape), step * rng.standard_normal(net.m)
+        other = Network(net.W + dW, net.a + da)
+        size = max(size, np.abs(p.outputs(net)).max() / (net.m * m_norm(net) ** 2))
+        bound = net.m * m_norm(Network(dW, da)) * (m_norm(net) + m_norm(other))
+        change = max(change, np.abs(p.outputs(net) - p.outputs(other)).max() / bound)
+    return [
+        at_most(size, 1.0, error=1e-12, what="|f| over its bound"),
+        at_most(change, 1.0, error=1e-12, what="|f - f'| over its bound"),
+    ]
+
+
+def _gaps(seed: int, draws: int) -> Iterator[tuple[Network, Array, Array]]:
+    """Differences of the true and the linearised gradient."""
+    for p, net, _ in states(seed, draws):
+        (dW, da), (lW, la) = velocity(p, net), linear_velocity(p, net)
+        yield net, np.linalg.norm(dW - lW, axis=1), np.abs(da - la)
+
+
+@experiment("LLWA21-LB.11", quick={"draws": 200}, full={"draws": 10_000})
+def partial_gradients(seed: int, draws: int) -> Comparison:
+    """Parts of grad L - grad of the linearised loss: m |th|_M^2 |a_j| and m |th|_M^2 |w_j|."""
+    worst = 0.0
+    for net, w, a in _gaps(seed, draws):
+        scale = net.m * m_norm(net) ** 2
+        sizes = np.linalg.norm(net.W, axis=1)
+        worst = max(worst, (w / (scale * np.abs(net.a))).max(), (a / (scale * sizes)).max())
+    return at_most(worst, 1.0, error=1e-9, what="difference over its bound")
+
+
+def whole_gradient(seed: int, draws: int) -> Comparison:
+    """M-norm of grad L - grad of the linearised loss: at most m |th|_M^3."""
+    worst = 0.0
+    for net, w, a in _gaps(seed, draws):
+        worst = max(worst, max(w.max(), a.max()) / (net.m * m_norm(net) ** 3))
+    return at_most(worst, 1.0, error=1e-9, what="difference over its bound")
+
+
+for _id in ("LLWA21-LB.12", "LLWA21-CB.13"):
+    experiment(
+        _id, quick={"draws": 200}, full={"draws": 10_000},
+        unchecked=["subgradients at kinks other than the one with slope leak"],
+    )(whole_gradient)  # fmt: skip
+
+
+@experiment("LLWA21-LB.14", quick={"draws": 200}, full={"draws": 10_000})
+def small_networks(seed: int, draws: int) -> Comparison:
+    """|th|_M <= sqrt(eps / 2m): pulls are (1 + eps_i) y_i / (2n) with |eps_i| <= eps."""
+    worst = 0.0
+    for p, net, rng in states(seed, draws):
+        eps = 10.0 ** rng.uniform(-3, 0)
+        small = net.scaled(math.log(math.sqrt(eps / (2 * net.m)) / m_norm(net)))
+        ratio = p.pull_at(p.outputs(small)) / p.pull
+        worst = max(worst, float(np.abs(ratio - 1).max()) / eps)
+    return at_most(worst, 1.0, error=1e-12, what="|eps_i| / eps")
+
+
+@experiment("LLWA21-LE.7", quick={"draws": 20_000, "m": 4}, full={"draws": 1_000_000, "m": 4})
+def good_embeddings(seed: int, draws: int, m: int) -> Comparison:
+    """bbar has both signs with probability 1 - 2^-(m-1)."""
+    rng = np.random.default_rng(seed)
+    b = rng.standard_normal((draws, m, 3))[:, :, 0] + rng.standard_normal((draws, m))
+    share = float(np.mean((b > 0).any(axis=1) & (b < 0).any(axis=1)))
+    truth = 1 - 2.0 ** -(m - 1)
+    error = 3 * math.sqrt(truth * (1 - truth) / draws)
+    return at_most(abs(share - truth), error, what="|share - (1 - 2^-(m-1))|; 3 s.e. allowed")
+
+
+@experiment("LLWA21-LG.2", quick={"draws": 100}, full={"draws": 2000})
+def separators(seed: int, draws: int) -> list[Comparison]:
+    """A.2 iff every sum h_i y_i x_i, h in [leak, 1]^n, separates: at the vertices of the box."""
+    from itertools import product
+
+    wrong, holds = 0, 0
+    for p, _, rng in states(seed, draws):
+        Z = p.y[:, None] * p.X + rng.choice([0.0, 1.0]) * np.array([1.0, 0.0, 0.0])
+        K = Z @ Z.T
+        off = np.maximum(-K, 0.0).sum(axis=1)
+        # exact condition: the worst h is leak where <z_i, z_j> > 0 and 1 where it is negative
+        stated = bool((K.sum(axis=1) / p.n > (1 - p.leak) / (p.n * p.leak) * off).all())
+        h = np.array(list(product((p.leak, 1.0), repeat=p.n)))
+        separates = bool(((h @ K) > 0).all())
+        holds += stated
+        wrong += stated != separates
+    return [
+        at_least(holds, 1, what="draws that satisfy A.2"),
+        at_most(wrong, 0, what="draws where the two differ"),
+    ]

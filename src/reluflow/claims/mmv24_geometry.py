@@ -1,0 +1,225 @@
+"""[MMV24]_: geometry of positively correlated data, and early dynamics on random states."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import claim, experiment
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import least_cosine, margin_loss, positively_correlated
+from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
+from reluflow.network import Network
+from reluflow.problem import Problem, datasets, losses
+from reluflow.trajectory.observables import velocity
+
+Array = NDArray[np.float64]
+MU = [margin_loss, positively_correlated]
+SAMPLES = 2000
+
+
+def separable_data(seed: int, n: int = 12, d: int = 4) -> Evidence:
+    """SEP data: mu > 0 by construction."""
+    return Evidence.of(datasets.separable(0.5, n, d, rng=seed))
+
+
+def in_cone(problem: Problem, seed: int = 0, draws: int = SAMPLES) -> Array:
+    """Conic combinations of the y_i x_i, sparse ones included; rows."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(problem.n, 0.3), draws)
+    return shares @ (problem.y[:, None] * problem.X)
+
+
+def directions(problem: Problem, seed: int = 0, draws: int = SAMPLES) -> Array:
+    """Directions on the whole sphere."""
+    w = np.random.default_rng(seed).standard_normal((draws, problem.d))
+    return w / np.linalg.norm(w, axis=1, keepdims=True)
+
+
+def in_s_plus(problem: Problem, z: Array) -> NDArray[np.bool_]:
+    """<x_i, z> > 0 iff y_i > 0, for rows z."""
+    return np.asarray(((z @ problem.X.T > 0) == (problem.y > 0)).all(axis=1))
+
+
+def in_s_minus(problem: Problem, z: Array) -> NDArray[np.bool_]:
+    """<x_i, z> > 0 iff y_i < 0, for rows z."""
+    return np.asarray(((z @ problem.X.T > 0) == (problem.y < 0)).all(axis=1))
+
+
+def cosine(u: Array, v: Array) -> Array:
+    """Cosines of the rows of u and v."""
+    return (u @ v.T) / np.linalg.norm(u, axis=1)[:, None] / np.linalg.norm(v, axis=1)
+
+
+@claim("MMV24-L5", given=MU, example=separable_data)
+def cone_is_narrow(evidence: Evidence) -> list[Comparison]:
+    """cos(z1, z2) >= mu in the cone of the y_i x_i, with equality at two generators."""
+    p = evidence.problem
+    z, generators = in_cone(p), p.y[:, None] * p.X
+    mu = least_cosine(p)
+    least = min(float(cosine(z, z).min()), float(cosine(z, generators).min()))
+    return [
+        at_least(least - mu, -1e-12, what="least cosine in the cone - mu"),
+        equals(cosine(generators, generators).min(), mu, tolerance=1e-12, what="at generators"),
+    ]
+
+
+@claim("MMV24-L6", given=MU, example=separable_data)
+def traps_are_convex(evidence: Evidence) -> Comparison:
+    """Sums of members of S_+ (of S_-) are members."""
+    p = evidence.problem
+    rng = np.random.default_rng(0)
+    outside = 0
+    for member in (in_s_plus, in_s_minus):
+        z = np.vstack([in_cone(p), -in_cone(p, 1), directions(p)])
+        z = z[member(p, z)]
+        i, j = rng.integers(len(z), size=(2, SAMPLES)) if len(z) else np.zeros((2, 0), dtype=int)
+        sums = rng.random((len(i), 1)) * z[i] + rng.random((len(i), 1)) * z[j]
+        outside += int((~member(p, sums)).sum()) if len(sums) else 0
+    return equals(outside, 0, tolerance=0, what="positive combinations outside")
+
+
+@claim("MMV24-L7", given=MU, example=separable_data)
+def cone_is_inside(evidence: Evidence) -> Comparison:
+    """Unit z in the cone has y_i <x_i, z> >= mu X_min."""
+    p = evidence.problem
+    z = in_cone(p)
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    least = float((z @ (p.y[:, None] * p.X).T).min())
+    bound = least_cosine(p) * float(np.linalg.norm(p.X, axis=1).min())
+    return at_least(least - bound, -1e-12, what="least y <x, z> - mu X_min")
+
+
+@claim("MMV24-L8", given=MU, example=separable_data)
+def caps_are_inside(evidence: Evidence) -> list[Comparison]:
+    """Caps of size zeta_1 around x_+ and x_- lie in S_+ and S_-; zeta_1 >= mu^2."""
+    p = evidence.problem
+    Z = p.y[:, None] * p.X
+    rng = np.random.default_rng(0)
+    outside, zetas = 0, []
+    for label, member in ((1.0, in_s_plus), (-1.0, in_s_minus)):
+        centre = p.X[p.y == label].sum(axis=0)
+        if not centre.any():
+            continue
+        zeta = float(cosine(label * centre[None], Z).min()) ** 2
+        zetas.append(zeta)
+        axis = centre / np.linalg.norm(centre)
+        across = rng.standard_normal((SAMPLES, p.d))
+        across -= np.outer(across @ axis, axis)
+        across /= np.linalg.norm(across, axis=1, keepdims=True)
+        share = np.sqrt(0.999 * zeta * rng.random((SAMPLES, 1)))  # sine of the angle to the axis
+        outside += int((~member(p, np.sqrt(1 - share**2) * axis + share * across)).sum())
+    return [
+        equals(outside, 0, tolerance=0, what="points of the caps outside"),
+        at_least(min(zetas) - least_cosine(p) ** 2, -1e-12, what="zeta_1 - mu^2"),
+    ]
+
+
+@experiment(
+    "MMV24-L9", quick={"sets": 5, "angles": 200_001}, full={"sets": 50, "angles": 1_000_001}
+)
+def xi_is_mu_squared(seed: int, sets: int, angles: int) -> Comparison:
+    """In the plane, by a fine grid: 1 - max cos^2 between K and the complement of the traps."""
+    worst = 0.0
+    for i in range(sets):
+        p = datasets.separable(0.5, 6, 2, rng=seed + i)
+        theta = np.linspace(0, 2 * np.pi, angles)
+        z = np.column_stack([np.cos(theta), np.sin(theta)])
+        out = z[~in_s_plus(p, z) & ~in_s_minus(p, z)]
+        K = p.y[:, None] * p.X  # the largest |cos| is reached at a generator
+        xi = 1 - float(np.abs(cosine(K, out)).max()) ** 2
+        worst = max(worst, abs(xi - least_cosine(p) ** 2))
+    return at_most(worst, 1e-3, what="|xi - mu^2|")
+
+
+@claim("MMV24-L11", given=MU, example=separable_data)
+def active_sum_is_long(evidence: Evidence) -> Comparison:
+    """|x_a(w)| >= sqrt(mu) n_a X_min."""
+    p = evidence.problem
+    active = directions(p) @ p.X.T > 0
+    size = np.linalg.norm(active @ (p.y[:, None] * p.X), axis=1)
+    bound = math.sqrt(least_cosine(p)) * active.sum(axis=1) * np.linalg.norm(p.X, axis=1).min()
+    return at_least((size - bound).min(), -1e-12, what="|x_a| - sqrt(mu) n_a X_min")
+
+
+@claim("MMV24-C1", given=MU, example=separable_data)
+def traps_hold_their_class(evidence: Evidence) -> Comparison:
+    """S_+ contains every x_i with y_i > 0, S_- every x_i with y_i < 0."""
+    p = evidence.problem
+    outside = int((~in_s_plus(p, p.X[p.y > 0])).sum()) + int((~in_s_minus(p, p.X[p.y < 0])).sum())
+    return equals(outside, 0, tolerance=0, what="samples outside the trap of their class")
+
+
+@experiment("MMV24-L2")
+def early_slopes(seed: int) -> list[Comparison]:
+    """|-l'(y, f) - y| <= 2|f| for |f| <= 1, three losses."""
+    return [_slope_excess(loss) for loss in (
+        losses.Exponential(), losses.Logistic(factor=2.0), losses.HalfSquare()
+    )]  # fmt: skip
+
+
+@experiment(
+    "MMV24-L2", part="control", expected=Status.FAILS,
+    reason="the plain logistic loss pulls with 1/2 at f = 0: a negative control",
+)  # fmt: skip
+def early_slope_of_plain_logistic(seed: int) -> Comparison:
+    """The same for the plain logistic loss."""
+    return _slope_excess(losses.Logistic())
+
+
+def _slope_excess(loss: losses.Loss) -> Comparison:
+    f = np.linspace(-1, 1, 2001)
+    worst = max(
+        float((np.abs(-loss.slope(f, np.full_like(f, y)) - y) - 2 * np.abs(f)).max())
+        for y in (1.0, -1.0)
+    )
+    return at_most(worst, 0.0, what=f"|-l' - y| - 2|f|, {loss.name} x {loss.factor:g}")
+
+
+def random_state(rng: np.random.Generator, problem: Problem, size: float) -> Network:
+    """Balanced neurons with outputs of about the given size."""
+    W = rng.standard_normal((10, problem.d))
+    net = Network(W, rng.choice([-1.0, 1.0], 10) * np.linalg.norm(W, axis=1))
+    return net.scaled(0.5 * math.log(size / np.abs(problem.outputs(net)).max()))
+
+
+@experiment("MMV24-L4", quick={"draws": 50}, full={"draws": 2000})
+def early_turning(seed: int, draws: int) -> Comparison:
+    """While max|f| <= 1: |d(w/|w|)/dt - sign(a) P x_a| <= 2 n X_max max|f|, any leak."""
+    rng = np.random.default_rng(seed)
+    worst = -np.inf
+    for _ in range(draws):
+        leak = float(rng.choice([0.0, 0.1, 0.5]))
+        p = datasets.separable(0.5, 8, 3, rng=rng, leak=leak)
+        net = random_state(rng, p, 10.0 ** rng.uniform(-6, 0))
+        f = np.abs(p.outputs(net)).max()
+        dW, _ = velocity(p, net)
+        unit = net.directions
+        turn = dW / np.linalg.norm(net.W, axis=1)[:, None]
+        slopes = np.where(net.W @ p.X.T > 0, 1.0, leak)
+        early = np.sign(net.a)[:, None] * (slopes @ (p.y[:, None] * p.X))
+        gap = turn - early
+        gap -= np.sum(gap * unit, axis=1, keepdims=True) * unit
+        bound = 2 * p.n * np.linalg.norm(p.X, axis=1).max() * f
+        worst = max(worst, float(np.linalg.norm(gap, axis=1).max() / bound))
+    return at_most(worst, 1.0, error=1e-9, what="difference of the velocities over its bound")
+
+
+@experiment("MMV24-E5", quick={"draws": 50}, full={"draws": 2000})
+def velocity_bound(seed: int, draws: int) -> Comparison:
+    """|velocity| <= X_max L |theta| for the exponential loss, sum."""
+    rng = np.random.default_rng(seed)
+    worst = 0.0
+    for _ in range(draws):
+        p = datasets.separable(0.5, 8, 3, rng=rng)
+        net = random_state(rng, p, 10.0 ** rng.uniform(-3, 0.5))
+        dW, da = velocity(p, net)
+        factor = np.exp(net.log_factors)
+        speed = math.sqrt(np.sum((factor[:, None] * dW) ** 2) + np.sum((factor * da) ** 2))
+        W, a = net.weights()
+        size = math.sqrt(np.sum(W**2) + np.sum(a**2))
+        X_max = float(np.linalg.norm(p.X, axis=1).max())
+        worst = max(worst, speed / (X_max * float(p.value(p.outputs(net))) * size))
+    return at_most(worst, 1.0, error=1e-12, what="|velocity| / (X_max L |theta|)")

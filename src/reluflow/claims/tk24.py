@@ -1,0 +1,260 @@
+"""[TK24]_: XOR-like data, its extrema, the probability to catch them, and four neurons."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, expi
+
+from reluflow.claims.claim import Found, assumption, claim, experiment, predicate
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import EXACT_TOL, gradient_flow, mean_logistic, multiset_distance
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.network import Network, axis_start
+from reluflow.problem import Problem, datasets
+from reluflow.trajectory.observables import velocity
+
+Array = NDArray[np.float64]
+
+
+def spread(problem: Problem) -> float:
+    """delta: largest distance of a sample to the axis point of its cluster; inf if mislabelled."""
+    X = problem.X
+    if problem.d < 2:
+        return np.inf
+    axis = np.argmax(np.abs(X[:, :2]), axis=1)
+    if not (np.sign(problem.y) == np.where(axis == 0, 1, -1)).all():
+        return np.inf
+    centre = np.zeros_like(X)
+    rows = np.arange(problem.n)
+    centre[rows, axis] = np.sign(X[rows, axis])
+    return float(np.linalg.norm(X - centre, axis=1).max())
+
+
+@predicate("XOR data with the symmetries of Assumption 5.1 (repaired indices)")
+def xor_symmetric(evidence: Evidence) -> tuple[bool, str]:
+    """Clusters near +-e1 (y = 1) and +-e2 (y = -1), invariant under reflections and the swap."""
+    p = evidence.problem
+    delta = spread(p)
+    if not delta < math.sqrt(2) / 2:
+        return False, f"delta {delta:.3g}"
+    rows = np.hstack([p.X, p.y[:, None]])
+    gap = 0.0
+    for change in ([0], [1], list(range(2, p.d))):
+        other = rows.copy()
+        other[:, change] *= -1
+        gap = max(gap, multiset_distance(rows, other))
+    swapped = rows.copy()
+    swapped[:, [0, 1]] = swapped[:, [1, 0]]
+    swapped[:, -1] *= -1
+    gap = max(gap, multiset_distance(rows, swapped))
+    off = bool((np.abs(p.X[:, :2]) > 0).all())
+    return (
+        gap <= EXACT_TOL and off,
+        f"delta {delta:.3g}, largest asymmetry {gap:.1e}, off axes {off}",
+    )
+
+
+def orbit(seed: int) -> Evidence:
+    """The XOR orbit in three dimensions."""
+    return Evidence.of(datasets.xor_orbit())
+
+
+assumption("TK24-A5.1", mean_logistic, xor_symmetric, example=orbit, form="repaired")
+
+
+def tight_orbit(seed: int) -> Evidence:
+    """Orbit of points within 1/6 of the axis."""
+    points = [(0.93, 0.05, 0.04), (0.96, 0.04, -0.03), (0.98, 0.03, 0.06)]
+    return Evidence.of(datasets.xor_orbit(points))
+
+
+@claim("TK24-L5.2", given=[mean_logistic, xor_symmetric], example=tight_orbit)
+def four_extrema(evidence: Evidence) -> Found:
+    """Global extrema of |G|: exactly +-e1 (G > 0) and +-e2 (G < 0); lam >= (1 - 3 delta)/8."""
+    p = evidence.problem
+    delta = spread(p)
+    found = evidence.landscape
+    lam = float(found.rates.max())
+    top = np.flatnonzero(found.rates >= lam * (1 - 1e-12))
+    axes = np.abs(found.vectors[top]).argmax(axis=1)
+    away = float(np.abs(1 - np.abs(found.vectors[top]).max(axis=1)).max())
+    signs = (found.signs[top] == np.where(axes == 0, 1, -1)).all() and (axes <= 1).all()
+    narrow = Hypothesis("delta < 1/6 (xi = 0)", delta < 1 / 6, f"delta {delta:.3g}")
+    whole = Hypothesis("the list of extremal vectors is complete", found.exact or None)
+    return Found(
+        [
+            equals(len(top), 4, tolerance=0, what="global extrema"),
+            at_most(away, 1e-9, what="their distance to the axes"),
+            equals(signs, 1, tolerance=0, what="signs as stated"),
+            at_least(lam, (1 - 3 * delta) / 8, what="lam against (1 - 3 delta)/8"),
+        ],
+        [narrow, whole],
+    )
+
+
+def miss_one(d: int, t: float) -> float:
+    """h: probability that a random neuron does not start in a given cap with the right sign."""
+    return float(1 - betainc((d - 1) / 2, 0.5, 1 - t * t) / 4)
+
+
+def caught(rng: np.random.Generator, m: int, d: int, t: float, draws: int) -> float:
+    """Share of draws of m balanced neurons that start in all four caps with the right signs."""
+    W = rng.standard_normal((draws, m, d))
+    W /= np.linalg.norm(W, axis=2, keepdims=True)
+    s = rng.choice([-1.0, 1.0], (draws, m))
+    all_four = np.ones(draws, dtype=bool)
+    for axis, side, sign in ((0, 1, 1), (0, -1, 1), (1, 1, -1), (1, -1, -1)):
+        all_four &= ((side * W[:, :, axis] >= t) & (s == sign)).any(axis=1)
+    return float(all_four.mean())
+
+
+@experiment("TK24-L5.3", form="printed", quick={"draws": 20_000}, full={"draws": 200_000})
+def product_bound(seed: int, draws: int) -> list[Comparison]:
+    """(1 - h^m)^4 is no lower bound: occupied caps exclude each other."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for m in (1, 4):
+        share = caught(rng, m, 3, 0.0, draws)
+        error = 3 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
+        bound = (1 - miss_one(3, 0.0) ** m) ** 4
+        made.append(at_least(share, bound, error=error, what=f"share with all four, m={m}"))
+    return made
+
+
+@experiment("TK24-L5.3", form="repaired", quick={"draws": 20_000}, full={"draws": 200_000})
+def union_bound(seed: int, draws: int) -> list[Comparison]:
+    """1 - 4 h^m is a lower bound."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for m in (4, 10, 20, 40):
+        share = caught(rng, m, 3, 0.1, draws)
+        error = 3 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
+        bound = 1 - 4 * miss_one(3, 0.1) ** m
+        made.append(at_least(share, bound - error, what=f"share, m={m}; bound less 3 s.e."))
+    return made
+
+
+@experiment("TK24-CHI", quick={"draws": 50}, full={"draws": 1000})
+def embedding(seed: int, draws: int) -> list[Comparison]:
+    """Splitting neurons by shares c_j, sum c_j^2 = 1, commutes with the flow and keeps f."""
+    rng = np.random.default_rng(seed)
+    field, out = 0.0, 0.0
+    problem = datasets.xor_orbit()
+    for _ in range(draws):
+        net = Network(rng.standard_normal((4, 3)), rng.standard_normal(4))
+        group = np.concatenate([np.arange(4), rng.integers(4, size=6)])
+        c = rng.random(10) + 0.1
+        c /= np.sqrt(np.bincount(group, c**2))[group]
+        wide = Network(c[:, None] * net.W[group], c * net.a[group])
+        (dW, da), (eW, ea) = velocity(problem, net), velocity(problem, wide)
+        field = max(
+            field, np.abs(eW - c[:, None] * dW[group]).max(), np.abs(ea - c * da[group]).max()
+        )
+        out = max(out, np.abs(problem.outputs(net) - problem.outputs(wide)).max())
+    return [
+        at_most(field, 1e-12, what="difference of the vector fields"),
+        at_most(out, 1e-12, what="difference of the outputs"),
+    ]
+
+
+@cache
+def four_neurons(seed: int, t_end: float, records: int) -> Evidence:
+    """Gradient flow of four neurons from the starts of Figure 1."""
+    from reluflow.flow.flow import flow
+
+    problem = datasets.symmetric_xor(rng=seed)
+    times = np.linspace(0.0, t_end, records)
+    return Evidence.of(problem, flow(problem, axis_start(problem), t_end=t_end, save=times))
+
+
+@cache
+def orbit_run(seed: int, t_end: float, records: int) -> Evidence:
+    """Four neurons on the three-dimensional orbit."""
+    from reluflow.flow.flow import flow
+
+    problem = tight_orbit(seed).problem
+    times = np.linspace(0.0, t_end, records)
+    return Evidence.of(problem, flow(problem, axis_start(problem), t_end=t_end, save=times))
+
+
+FOUR: dict[str, Any] = {"t_end": 300.0, "records": 200}
+
+
+@predicate("four neurons in the plane, one in each quarter around an axis")
+def one_in_each(evidence: Evidence) -> tuple[bool, str]:
+    """Four neurons, each within 45 degrees of its own axis direction."""
+    net = evidence.start
+    if net is None or net.m != 4 or evidence.problem.d < 2:
+        return False, "not four neurons"
+    quarter = np.round(np.degrees(np.arctan2(net.W[:, 1], net.W[:, 0])) / 90).astype(int) % 4
+    flat = float(np.abs(net.directions[:, 2:]).max(initial=0.0))
+    return len(set(quarter.tolist())) == 4 and flat <= 1e-12, f"quarters {sorted(quarter.tolist())}"
+
+
+@claim(
+    "TK24-LD.1", needs=("path", "start"), given=[gradient_flow, xor_symmetric, one_in_each],
+    example=orbit_run, quick=FOUR, full={"records": 1000},
+)  # fmt: skip
+def stays_in_the_plane(evidence: Evidence) -> Comparison:
+    """A start inside span(e1, e2) stays inside."""
+    worst = max(float(np.abs(net.directions[:, 2:]).max(initial=0.0)) for net in evidence.path)
+    return at_most(worst, 1e-12, what="largest |w_3..d| / |w|")
+
+
+@claim(
+    "TK24-PD.2", needs=("path", "start"), given=[gradient_flow, xor_symmetric, one_in_each],
+    example=four_neurons, quick=FOUR, full={"records": 1000},
+)  # fmt: skip
+def angles_stay_small(evidence: Evidence) -> Found:
+    """|sin alpha_k| <= delta for all time if it holds at the start."""
+    delta = spread(evidence.problem)
+
+    def largest(net: Network) -> float:
+        unit = np.abs(net.directions)
+        return float(np.sqrt(np.maximum(0.0, 1 - unit.max(axis=1) ** 2)).max())
+
+    begin = Hypothesis("|sin alpha_k| <= delta at the start", largest(evidence.path[0]) <= delta)
+    worst = max(largest(net) for net in evidence.path)
+    return Found([at_most(worst, delta, what="largest |sin alpha|")], [begin])
+
+
+@experiment("TK24-P5.7")
+def margin_of_the_proof(seed: int) -> list[Comparison]:
+    """The proof's chain of constants, and a run until max|a| = 8/3."""
+    from reluflow.flow.flow import flow
+
+    a, b, c, q = 0.01, 1e-3, 1e3, 8 / 3
+    A, B, C = (
+        ((1 - 2 * a) * math.exp(-7 * q * q * a) - 4 * a) / 2,
+        (1 + a) / 2,
+        math.exp(-4 * q * q * a),
+    )
+
+    def h(x: float) -> float:
+        return math.log(x) + C * float(expi(x) - expi(1.0))
+
+    start = (1 + C * math.e) * math.log((1 - 2 * a) * b * b)
+    spread_out = (1 + C * math.exp((1 - 2 * a) / 4)) * math.log(c * c)
+    reached = A / B * h((1 - 2 * a) * q * q) + (B - A) / B * start - spread_out
+    p = datasets.symmetric_xor(rng=seed)
+    run = flow(
+        p, axis_start(p, (0.3, 0.01, 1e-3, 0.1)), t_end=1e6, stop=lambda p, net, t: tall(net, q)
+    )
+    net = run.final
+    return [
+        equals(reached, 31.52, tolerance=0.01, what="lower bound of h(X(T))"),
+        at_least(reached, h((1 - 2 * a) * (9 / 4) ** 2), what="against h at min|a| = 9/4"),
+        at_least((1 - 2 * a) * (9 / 4) ** 2 - 4 * q * q * a, 4.67, what="margin that follows"),
+        at_least(np.abs(net.weights()[1]).min(), 9 / 4, what="min|a| when max|a| = 8/3, simulated"),
+        at_least(np.min(p.y * p.outputs(net)), 4.67, what="least y f then, simulated"),
+    ]
+
+
+def tall(net: Network, q: float) -> bool:
+    """Whether some outer weight has reached q."""
+    return bool(np.abs(net.weights()[1]).max() >= q)

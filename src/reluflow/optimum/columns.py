@@ -1,0 +1,177 @@
+"""Column generation: cones are added while the landscape of the multipliers asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluflow.errors import ReluflowError
+from reluflow.landscape import max_G
+from reluflow.landscape.bound import MaxG
+from reluflow.landscape.canonical import EPS, Array, row_space
+from reluflow.network import Network
+from reluflow.optimum.columns_ascent import LANDSCAPE_TOL, directions, promising, reach
+from reluflow.optimum.columns_finish import NOTHING, SHARP, best_network, sharpened
+from reluflow.optimum.columns_pool import Pool
+from reluflow.optimum.program import Point, Task
+from reluflow.problem import Problem
+
+Rng = np.random.Generator | int | None
+
+REACHED = 1e-10  # a new cone must promise more than this, relatively
+UNREACHABLE = 1e-9  # labels of size 1 this far from the outputs of all networks are not fitted
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What was found, in the units of the problem.
+
+    v (m, d), s (m,): the neurons, sum |v_j| = 1; value t: what they reach; dual (n,): the pull with
+    <dual, y> = 1; bound: on the t of any network; error: the largest |F_k / t - y_k|, 0 for
+    margins; rounds: programs solved; cones: in the last of them.
+    """
+
+    v: Array
+    s: Array
+    value: float
+    dual: Array
+    bound: float
+    error: float
+    rounds: int
+    cones: int
+
+    def network(self, problem: Problem, size: float) -> Network:
+        """The balanced network with sum |a_j| |w_j| = size."""
+        root = np.sqrt(np.linalg.norm(self.v, axis=1))
+        W, a = self.v / root[:, None], self.s * root
+        return Network(W * np.sqrt(size), a * np.sqrt(size), leak=problem.leak, bias=problem.bias)
+
+
+def top(problem: Problem, c: Array, sign: int | None, budget: int | None) -> MaxG:
+    """The largest s G_c with its bound, as sharp as rounding allows."""
+    return max_G(problem, c, sign, budget=budget, gap=LANDSCAPE_TOL, tol=LANDSCAPE_TOL)
+
+
+def ratio_bound(problem: Problem, c: Array, sign: int | None, budget: int | None) -> float:
+    """max s G_c / <c, y> rounded up: no network with sum |a_j| |w_j| = 1 reaches more.
+
+    `max_G` bounds the numerator, rounding included; the sum below it is off by at most
+    n EPS sum |c_k y_k|. Infinite when <c, y> is not positive.
+    """
+    terms = c * problem.y
+    total = float(terms.sum()) - problem.n * EPS * float(np.abs(terms).sum())
+    if not total > 0.0:
+        return np.inf
+    return max(top(problem, c, sign, budget).upper_bound, 0.0) / total * (1.0 + 2.0 * EPS)
+
+
+def check_search(sign: int | None, rounds: int) -> None:
+    """Raise unless the options shared by the searches make sense."""
+    if sign not in (None, 1, -1):
+        raise ReluflowError(
+            f"sign must be 1, -1 or None, got {sign!r}: None lets outer weights have either sign"
+        )
+    if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 1:
+        raise ReluflowError(f"rounds must be a whole number of at least 1, got {rounds!r}")
+
+
+def generate(
+    problem: Problem, margin: bool, sign: int | None, rounds: int, budget: int | None, rng: Rng
+) -> Outcome:
+    """The best network of any width, with a bound on all networks.
+
+    Each round solves the program of the cones known so far and asks the landscape of its
+    multipliers for directions that beat it: by ascent while that finds any, by the bounded search
+    of `max_G` otherwise. There are finitely many cones, and none is added twice.
+    """
+    check_search(sign, rounds)
+    generator = np.random.default_rng(rng)
+    if not problem.X.any():
+        dual = problem.y / float(problem.y @ problem.y)
+        return Outcome(np.zeros((1, problem.d)), np.ones(1), 0.0, dual, 0.0, np.inf, 0, 0)
+    small, basis, R, Y = _reduced(problem)
+    task = Task.of(small, margin, sign)
+    beyond = small.y - task.reachable @ (task.reachable.T @ small.y)
+    if not margin and np.abs(beyond).max() > UNREACHABLE:  # every network has <beyond, f> = 0
+        dual = beyond / Y / float(beyond @ small.y)
+        bound = ratio_bound(problem, dual, sign, budget)
+        return Outcome(np.zeros((1, problem.d)), np.ones(1), 0.0, dual, bound, np.inf, 0, 0)
+    pool = Pool(task)
+    pool.add(*promising(task, small.y, np.zeros((0, small.d)), -np.inf, generator))
+    pool, point, used, complete = _rounds(task, pool, rounds, budget, generator)
+    points = sharpened(task, pool, point, generator)
+    best, value, error = best_network(task, points)
+    value *= R / Y
+    dual, bound = _dual(problem, task, points, Y, value, budget, complete)
+    v = best.v @ basis
+    return Outcome(v, best.s, value, dual, bound, error * Y, used, len(pool.s))
+
+
+def _reduced(problem: Problem) -> tuple[Problem, Array, float, float]:
+    """The problem in its span with X and y of size 1; the basis; the powers of two taken out."""
+    sizes = np.linalg.norm(problem.X, axis=1)
+    R, Y = _power(sizes.max()), _power(np.abs(problem.y).max())
+    basis = np.eye(problem.d)
+    if sizes.any():
+        span = row_space(problem.X[sizes > 0] / sizes[sizes > 0, None], 1e-12)
+        basis = span if len(span) < problem.d else basis
+    X = problem.X / R if len(basis) == problem.d else (problem.X / R) @ basis.T
+    return Problem(X, problem.y / Y, leak=problem.leak), basis, R, Y
+
+
+def _power(x: float) -> float:
+    return float(2.0 ** np.ceil(np.log2(x))) if x > 0.0 else 1.0
+
+
+def _rounds(
+    task: Task, pool: Pool, rounds: int, budget: int | None, rng: np.random.Generator
+) -> tuple[Pool, Point, int, bool]:
+    """Solve and add cones until none is better: the last program and point, rounds, complete."""
+    last: tuple[Pool, Point] | None = None
+    used, unit, before = 0, 1.0, 0.0
+    while used < rounds:
+        used += 1
+        point = pool.solve(unit)
+        if point is None:
+            break
+        pool, point = pool.forget(point, point.t > before * (1.0 + 1e-8))
+        last, before = (pool.only(np.ones(len(pool.s), dtype=bool)), point), max(before, point.t)
+        unit = min(max(point.t, 1e-3), 1.0)
+        level = max(point.t, 0.0) * (1.0 + REACHED) + NOTHING * 1e-2
+        if pool.add(*promising(task, point.c, directions(point), level, rng)):
+            continue
+        best = top(task.problem, point.c, task.sign, budget)
+        if best.value > level and pool.add(best.vector[None], np.array([float(best.sign)])):
+            continue
+        return *last, used, bool(best.upper_bound <= level * (1 + 1e-7) + NOTHING)
+    if last is None:
+        raise ReluflowError(
+            "the cone program could not be solved: expected data of moderate size, "
+            "rescale the samples or drop repeated ones"
+        )
+    return *last, used, False
+
+
+def _dual(
+    problem: Problem,
+    task: Task,
+    points: list[Point],
+    Y: float,
+    value: float,
+    budget: int | None,
+    complete: bool,
+) -> tuple[Array, float]:
+    """The multipliers with the least bound, in the units of the problem, and that bound.
+
+    Ascent tells which of the candidates is likely best; the bound itself is that of `max_G`. The
+    second best is tried too when the first misses the value and searches are not cut short.
+    """
+    rng = np.random.default_rng(0)
+    distinct = {id(p.c): p for p in points}.values()
+    order = [p.c / Y for p in sorted(distinct, key=lambda p: reach(task, p, rng))]
+    dual, bound = order[0], ratio_bound(problem, order[0], task.sign, budget)
+    if complete and len(order) > 1 and bound > value * (1.0 + SHARP):
+        other = ratio_bound(problem, order[1], task.sign, budget)
+        dual, bound = (order[1], other) if other < bound else (dual, bound)
+    return dual, bound

@@ -1,0 +1,142 @@
+"""Hard-margin separators through the origin, to rounding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.errors import ReluflowError
+from reluflow.landscape.canonical import Array
+from reluflow.problem import Problem
+
+WORKING = 64  # samples with which the search for the support starts, at most
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMargin:
+    """margin <= max over unit w of min_k y_k <w, x_k> <= upper_bound.
+
+    margin: reached by the unit vector `w`. dual (n,): weights l >= 0 with sum 1;
+    upper_bound = |sum_k l_k y_k x_k|. support: samples with l_k > 0. status: "optimal" or
+    "infeasible": no hyperplane through the origin separates, margin and w are 0, and the bound,
+    which `dual` proves, is 0 up to rounding.
+    """
+
+    margin: float
+    upper_bound: float
+    w: Array = field(repr=False)
+    dual: Array = field(repr=False)
+    support: NDArray[np.intp] = field(repr=False)
+    status: str
+
+    @property
+    def gap(self) -> float:
+        """upper_bound - margin."""
+        return self.upper_bound - self.margin
+
+
+def check_labels(problem: Problem) -> None:
+    """Raise unless all labels are -1 or +1."""
+    wrong = problem.y[~np.isin(problem.y, (-1.0, 1.0))]
+    if wrong.size:
+        raise ReluflowError(
+            f"a margin needs labels -1 and +1, got {wrong[0]:g}: relabel the classes, or use "
+            "min_norm for regression"
+        )
+
+
+def linear_margin(problem: Problem, sign: int | None) -> LinearMargin:
+    """See `reluflow.max_margin`, model "linear"."""
+    Z = problem.y[:, None] * problem.X
+    if sign is not None:  # x+ and x- of [LLWA21]_ Section 6
+        Z = np.where(problem.y == sign, 1.0, problem.leak)[:, None] * Z
+    radius = float(np.linalg.norm(Z, axis=1).max())
+    n, d = Z.shape
+    if radius == 0.0 or not Z.any(axis=1).all():  # a zero sample has margin 0
+        dual = np.zeros(n)
+        dual[int(np.argmin(np.abs(Z).max(axis=1)))] = 1.0
+        return _infeasible(dual, Z)
+    Z = Z / radius
+    dual, w = _least_distance(Z)
+    if not (w.any() and (Z @ w).min() > 0.0):
+        return _infeasible(dual, radius * Z)
+    margin, upper = float((Z @ w).min()), float(np.linalg.norm(dual @ Z))
+    upper += 4 * np.finfo(float).eps * (n + d)
+    support = np.flatnonzero(dual > 0.0)
+    return LinearMargin(radius * margin, radius * upper, w, dual, support, "optimal")
+
+
+def _infeasible(dual: Array, Z: Array) -> LinearMargin:
+    bound = float(np.linalg.norm(dual @ Z))
+    return LinearMargin(
+        0.0, bound, np.zeros(Z.shape[1]), dual, np.flatnonzero(dual > 0.0), "infeasible"
+    )
+
+
+def _least_distance(Z: Array) -> tuple[Array, Array]:
+    r"""Weights l of the point of the convex hull of the rows nearest to 0, and its direction w.
+
+    Clarabel proposes a working set; on it nonnegative least squares is exact, and rows that its
+    solution does not satisfy join until there are none.
+    """
+    from scipy.optimize import nnls
+
+    n, d = Z.shape
+    working = _proposed(Z)
+    dual, w = np.zeros(n), np.zeros(d)
+    for _ in range(n + 1):
+        rows = Z[working]
+        system = np.vstack([rows.T, np.ones(len(rows))])
+        weights, distance = nnls(system, np.append(np.zeros(d), 1.0), maxiter=100 * (len(rows) + 9))
+        dual = np.zeros(n)
+        dual[working] = weights / weights.sum()
+        if distance <= 1e-12:
+            return dual, np.zeros(d)
+        w, exact = _refined(Z, dual)
+        dual = exact if exact is not None else dual
+        level = float((rows @ w).min())
+        worse = np.flatnonzero(Z @ w < level - 1e-14)
+        worse = worse[~np.isin(worse, working)]
+        if not len(worse):
+            break
+        worst = worse[np.argsort((Z @ w)[worse], kind="stable")]
+        working = np.append(working, worst[:WORKING])
+    return dual, w
+
+
+def _refined(Z: Array, dual: Array) -> tuple[Array, Array | None]:
+    """The direction of equal margins on the support, and its weights if they are nonnegative."""
+    on = np.flatnonzero(dual > 0.0)
+    w = np.asarray(np.linalg.lstsq(Z[on], np.ones(len(on)), rcond=None)[0], dtype=np.float64)
+    plain = np.asarray(dual @ Z / np.linalg.norm(dual @ Z))
+    size = float(np.linalg.norm(w))
+    if not size > 0.0 or (Z @ w).min() / size < (Z @ plain).min():
+        return plain, None
+    w = np.asarray(w / size)
+    weights = np.linalg.lstsq(Z[on].T, w, rcond=None)[0]
+    if not (weights >= 0.0).all():
+        return w, None
+    exact = np.zeros(len(Z))
+    exact[on] = weights / weights.sum()
+    return w, exact
+
+
+def _proposed(Z: Array) -> NDArray[np.intp]:
+    """Rows likely to be in the support, from the quadratic program min |w|^2/2 : Z w >= 1."""
+    import clarabel
+    from scipy import sparse
+
+    n, d = Z.shape
+    if n <= WORKING:
+        return np.arange(n)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    P, A = sparse.identity(d, format="csc"), sparse.csc_matrix(-Z)
+    cones = [clarabel.NonnegativeConeT(n)]
+    found = clarabel.DefaultSolver(P, np.zeros(d), A, -np.ones(n), cones, settings).solve()
+    weights = np.asarray(found.z)
+    if not np.isfinite(weights).all():
+        weights = np.zeros(n)
+    return np.sort(np.argsort(-weights, kind="stable")[: max(WORKING, 2 * d)])

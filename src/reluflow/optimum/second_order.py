@@ -1,0 +1,106 @@
+r"""Local minimum or saddle: an exact test, kinks included.
+
+Near a network every neuron with a_j not 0 acts through v_j = |a_j| w_j, an open map, and the
+outputs move by a positively homogeneous A(dv). The loss is convex in the outputs, so
+
+.. math:: L(f + A(dv)) - L(f) \ge -\langle c, A(dv) \rangle = -\sum_j s_j H_j(dv_j), \qquad
+          H_j(\delta) = \langle b_j, \delta \rangle + \sum_{h \in K_j} \kappa_h |\langle n_h,
+          \delta \rangle|,
+
+with equality to first order. Hence, c the pull and s_j the sign of a_j:
+
+* a_j not 0 (w_j = 0 allowed): descent of first order if some s_j H_j(delta) > 0;
+* a_j = 0, w_j not 0: descent of second order if H_j is not 0 everywhere;
+* w_j = 0 and a_j = 0: descent of second order if G is not 0 everywhere;
+* none of these for any neuron: a local minimum. A critical network without kinks and without zero
+  weights is always one.
+
+The neighbourhood in which it is a minimum may be as small as the smallest neuron: a tiny neuron
+inactive on all samples rests, although one moved by more than its own size may grow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.landscape.bound import MaxG, max_G
+from reluflow.optimum.stationarity_sets import Kinks
+from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
+
+ALIVE, NO_OUTER, NO_INNER, ZERO = range(4)  # what a neuron has: both weights, w only, a only, none
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """How neuron `neuron` lowers the loss: it moves by a small multiple of `direction`.
+
+    order 1: w_j moves along `direction` and the loss falls at `rate` times |a_j|. order 2: w_j
+    moves by eps and a_j by a smaller multiple of `sign`, or both grow from zero alike; the loss
+    falls by `rate` times their product.
+    """
+
+    neuron: int
+    direction: Array = field(repr=False)
+    sign: int
+    order: int
+    rate: float
+
+
+def best_move(kinks: Kinks, u: NDArray[np.int8], sign: int | None, budget: int | None) -> MaxG:
+    """Largest sign * H(delta) over unit delta (largest |H| when sign is None), with its bound."""
+    b = kinks.base(u)
+    free = (u == 0) & (kinks.kappa != 0.0)
+    N, kappa = kinks.normals[free], kinks.kappa[free]
+    size = float(np.linalg.norm(b))
+    if not free.any():
+        way = 1 if sign is None else sign
+        vector = way * b / size if size > 0.0 else np.eye(1, len(b))[0]
+        return MaxG(size, vector, way, size, True, "none", 0)
+    line = b[None] / size if size > 0.0 else np.zeros((1, len(b)))
+    X = np.vstack([N, -N, line, -line])  # |z| = phi(z) + phi(-z), z = phi(z) - phi(-z)
+    pull = np.concatenate([kappa, kappa, [size, -size]])
+    return max_G(Problem(X, np.zeros(len(X))), pull, sign, budget=budget)
+
+
+def local_kind(
+    kinks: Kinks,
+    patterns: NDArray[np.int8],
+    index: NDArray[np.intp],
+    states: NDArray[np.intp],
+    signs: NDArray[np.intp],
+    escape: MaxG,
+    threshold: float,
+    budget: int | None,
+) -> tuple[str, Descent | None]:
+    """'minimum', 'saddle' (with a descent) or 'undecided'; rates below threshold count as 0.
+
+    patterns (p, H) are the distinct patterns, index (m,) the pattern of each neuron, escape the
+    largest |G|.
+    """
+    decided = True
+    cases = np.stack([index, states, np.where(states == ALIVE, signs, 0)], axis=1)
+    cases[states == NO_INNER, 2] = signs[states == NO_INNER]
+    _, first = np.unique(cases, axis=0, return_index=True)
+    best: Descent | None = None
+    for j in first:
+        state, u, s = int(states[j]), patterns[index[j]], int(signs[j])
+        if state == ZERO:
+            move = escape
+        elif state == NO_INNER:
+            move = best_move(kinks, np.zeros_like(u), s, budget)
+        else:
+            move = best_move(kinks, u, s if state == ALIVE else None, budget)
+        if move.value > threshold:
+            order = 1 if state in (ALIVE, NO_INNER) else 2
+            if best is None or move.value > best.rate:
+                best = Descent(int(j), move.vector, move.sign, order, move.value)
+        elif move.upper_bound > threshold:
+            decided = False
+    if best is not None:
+        return "saddle", best
+    return ("minimum" if decided else "undecided"), None

@@ -1,0 +1,143 @@
+"""Balanced neurons under a frozen pull: some make f, others only ride along.
+
+A crew holds active neurons (the first ``n_active`` rows, which make f) and tracers (dormant
+neurons, too small to be felt). Neuron j is :math:`e^{l_j} (v_j, s_j)` with |v_j| = 1: in the limit
+of small starts every neuron that grew is balanced. Under a constant pull each of them moves in
+closed form, kinks included (`reluflow.kernels.early`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.landscape.early import most_events
+from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
+Sides = NDArray[np.int8]
+
+NO_PULL = 7e-13  # |D| below this times the first sum of |c_k||x_k| is no pull
+_PARALLEL = 7e-15  # the same in the kernels, against the sum they are given
+
+
+def first_total(problem: Problem) -> float:
+    """Sum of |c_k||x_k| for the silent network: the unit in which pulls are called small."""
+    return float(np.abs(problem.pull) @ np.linalg.norm(problem.X, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Where tracers end under a constant pull.
+
+    Attributes
+    ----------
+    V : array (k, d)
+        Limit directions.
+    rates : array (k,)
+        Eventual slope of log|w|: positive where they grow, negative where they shrink for ever.
+    offsets : array (k,)
+        Limit of log|w| - rate * t.
+    dead : array (k,), bool
+        No sample is active any more (leak = 0).
+    lost : array (k,), bool
+        The path could not be followed.
+    U : array (k, n)
+        Sides of the hyperplanes on which they end.
+    """
+
+    V: Array
+    rates: Array
+    offsets: Array
+    dead: NDArray[np.bool_]
+    lost: NDArray[np.bool_]
+    U: Sides
+
+
+@dataclass(frozen=True, eq=False)
+class Crew:
+    """Unit directions V (k, d), signs s (k,) and log norms (k,) of active neurons and tracers.
+
+    The sides U (k, n) of the hyperplanes are part of the state, since a direction may tend to a
+    hyperplane and must not forget from where: -1, 1, or 0 for one that slides.
+    """
+
+    problem: Problem
+    V: Array
+    s: Array
+    log: Array
+    U: Sides
+    n_active: int
+    floor: float
+
+    @classmethod
+    def of(
+        cls, problem: Problem, V: Array, s: Array, log: Array, U: Sides, n_active: int = 0
+    ) -> Crew:
+        """A crew whose smallest noticeable pull is set by the silent network."""
+        floor = NO_PULL / _PARALLEL * first_total(problem)
+        return cls(
+            problem,
+            np.ascontiguousarray(V, dtype=float).reshape(-1, problem.d),
+            np.array(s, dtype=float),
+            np.array(log, dtype=float),
+            np.ascontiguousarray(U, dtype=np.int8).reshape(-1, problem.n),
+            n_active,
+            floor,
+        )
+
+    def rows(self, index: slice | NDArray, n_active: int) -> Crew:
+        """Some of the crew, the first ``n_active`` of them active."""
+        return replace(
+            self,
+            V=self.V[index],
+            s=self.s[index],
+            log=self.log[index],
+            U=self.U[index],
+            n_active=n_active,
+        )
+
+    @property
+    def acting(self) -> Crew:
+        """The active neurons alone."""
+        return self.rows(slice(self.n_active), self.n_active)
+
+    @property
+    def riding(self) -> Crew:
+        """The tracers alone."""
+        return self.rows(slice(self.n_active, None), 0)
+
+    def outputs(self) -> Array:
+        """f(x_k), made by the active neurons."""
+        k = self.n_active
+        z = self.problem.X @ self.V[:k].T
+        with np.errstate(over="ignore", invalid="ignore"):  # a trial step may go too far
+            size = self.s[:k] * np.exp(2.0 * self.log[:k])
+            return np.maximum(z, self.problem.leak * z) @ size
+
+    def pull(self) -> Array:
+        """The pull c (n,) at these outputs."""
+        return self.problem.pull_at(self.outputs())
+
+    def moved(self, c: Array, t: float) -> Crew:
+        """Everybody after a time t under the constant pull c."""
+        _, _, V, log, U = self._ride(c, t)
+        return replace(self, V=V, log=self.log + log, U=U)
+
+    def settled(self, c: Array) -> Settled:
+        """Limit directions and rates of everybody under the constant pull c."""
+        ends, rates, V, offsets, U = self._ride(c, np.inf)
+        return Settled(V, rates, offsets + self.log, ends == 1, ends == 4, U)
+
+    def _ride(self, c: Array, t: float) -> tuple[Sides, Array, Array, Array, Sides]:
+        # active neurons leave a hyperplane that comes to repel: they are pressed against it from
+        # the side of vanishing slope, so that staying is the exception
+        from reluflow.kernels.early import ride_all
+
+        p = self.problem
+        hold = np.arange(len(self.s)) >= self.n_active
+        return ride_all(
+            self.V, self.s, self.U, p.X, c, p.leak, hold, self.floor, t, most_events(p.n)
+        )

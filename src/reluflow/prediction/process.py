@@ -1,0 +1,274 @@
+"""The limit of gradient flow as the start shrinks: a staircase of saddles, and who jumps when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reluflow.errors import ReluflowError
+from reluflow.network import Network
+from reluflow.prediction.lazy import Lazy, log_inverse
+from reluflow.problem import Problem
+
+__all__ = ["ENDINGS", "JumpProcess", "Lazy", "log_inverse"]
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+ENDINGS = (
+    "interpolates", "spurious", "global", "stationary", "infinity", "tie", "budget", "unresolved",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JumpProcess:
+    r"""Saddle-to-saddle process: the limit of gradient flow from ``scale`` times a start.
+
+    With L = log(1/scale) and time :math:`\tau = t / L`, the flow converges as scale tends to 0
+    to a network that is constant between K jump times. On plateau i = 0..K the dormant neurons
+    keep a direction and have norm :math:`scale^{-\beta_j(\tau)}`, where the exponents start at
+    -1, are continuous and grow linearly at rate :math:`s_j G_c(v_j)`; a neuron jumps when its
+    exponent reaches 0 ([TLB26]_ for orthonormal inputs).
+
+    Attributes
+    ----------
+    problem : Problem
+    signs : array (m,), int8
+        Signs of the outer weights; 0 if unknown or dead.
+    times : array (K,)
+        Jump times in units of log(1/scale), ascending.
+    losses : array (K+1,)
+        Loss on each plateau; ``losses[0]`` is that of the silent network.
+    neurons : K index arrays
+        Who becomes non-zero at each jump; several when a group jumps as one.
+    samples : K index arrays
+        Samples on which the jumping group is active at the new saddle (orthonormal inputs: the
+        newly fitted ones).
+    networks : sequence of K+1 networks
+        The saddles, all m neurons, zero rows for dormant ones; made when asked for if large.
+    directions : sequence of K+1 arrays (m, d)
+        Unit limit directions on each plateau; zero rows for dead neurons.
+    rates : array (K+1, m)
+        Slopes of the exponents; 0 for active and dead neurons, negative for shrinking ones.
+    exponents : array (K+1, m)
+        Exponents at the start of each plateau; row 0 is -1.
+    active : array (K+1, m), bool
+        Neurons that are not zero at the saddle.
+    gaps : array (K,)
+        How much later the next candidate outside the group would have jumped, over
+        ``times[i]``; inf if there is none. Small gaps need small scales.
+    status : str
+        How the process ends, in a sentence.
+    ending : str
+        The same as a code: one of :data:`ENDINGS`.
+    gain, gain_bound : float
+        Largest growth rate a further neuron could have at the end, max of :math:`s G_c(v)` over
+        unit v and signs, found and bounded from above; nan if unknown, 0 at a global minimum.
+    limit_direction : Network or None
+        Where the weights diverge to (margin losses), normalised.
+    view : str
+        What was assumed of the start.
+    undetermined : tuple of str
+        What the limit leaves open.
+    weights : array (m,) or None
+        Infinite width: share of the population that each neuron stands for.
+    offsets : array (K,) or None
+        C_i of the real jump times :math:`t_i = L \tau_i + C_i`, for a start whose largest inner
+        weight has norm ``scale``; nan where unknown.
+    constants : array (K+1, m) or None
+        On plateau i a dormant neuron has :math:`\log|w_j| = L \beta_j(t/L) + K_j` in real time t;
+        these are the K_j, nan for active and dead neurons.
+    residuals : array (K+1,)
+        Stationarity residual of each saddle.
+    branches : tuple of JumpProcess
+        Each continuation of a tie, from the start.
+    """
+
+    problem: Problem
+    signs: NDArray[np.int8]
+    times: Array
+    losses: Array
+    neurons: tuple[Indices, ...]
+    samples: tuple[Indices, ...]
+    networks: Sequence[Network]
+    directions: Sequence[Array]
+    rates: Array
+    exponents: Array
+    active: Mask
+    gaps: Array
+    status: str
+    ending: str
+    gain: float = math.nan
+    gain_bound: float = math.nan
+    limit_direction: Network | None = None
+    view: str = "this network"
+    undetermined: tuple[str, ...] = ()
+    weights: Array | None = None
+    offsets: Array | None = None
+    constants: Array | None = None
+    residuals: Array = field(default_factory=lambda: np.empty(0))
+    branches: tuple[JumpProcess, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.ending not in ENDINGS:
+            raise ReluflowError(f"unknown ending {self.ending!r}: one of {', '.join(ENDINGS)}")
+        K, m = len(self.times), len(self.signs)
+        if self.residuals.size == 0:
+            object.__setattr__(self, "residuals", np.full(K + 1, np.nan))
+        lengths = {"neurons": K, "samples": K, "gaps": K, "losses": K + 1, "residuals": K + 1}
+        lengths |= {"networks": K + 1, "directions": K + 1}
+        for name, length in lengths.items():
+            if len(getattr(self, name)) != length:
+                raise ReluflowError(
+                    f"{name} has {len(getattr(self, name))} items for {K} jumps: expected {length}"
+                )
+        for name in ("rates", "exponents", "active"):
+            if getattr(self, name).shape != (K + 1, m):
+                raise ReluflowError(
+                    f"{name} has shape {getattr(self, name).shape}: expected {(K + 1, m)}"
+                )
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    @property
+    def n_jumps(self) -> int:
+        """K, the number of jumps."""
+        return len(self.times)
+
+    @property
+    def m(self) -> int:
+        """Number of neurons."""
+        return len(self.signs)
+
+    @property
+    def final(self) -> Network:
+        """The network at the end of the process."""
+        return self.networks[-1]
+
+    def plateau_at(self, tau: ArrayLike) -> NDArray[np.intp]:
+        """Index of the plateau at time ``tau`` (in units of log(1/scale)); at a jump the later."""
+        return np.asarray(np.searchsorted(self.times, _not_negative(tau, "tau"), side="right"))
+
+    def exponents_at(self, tau: ArrayLike) -> Array:
+        """Exponents beta, shape (..., m): log norm over log(1/scale), 0 for active neurons."""
+        plateau = self.plateau_at(tau)
+        since = np.asarray(tau, dtype=float) - np.concatenate([[0.0], self.times])[plateau]
+        return self.exponents[plateau] + since[..., None] * self.rates[plateau]
+
+    def loss_at(self, tau: ArrayLike) -> Array:
+        """The staircase of the loss at times ``tau`` (in units of log(1/scale))."""
+        return self.losses[self.plateau_at(tau)]
+
+    def jump_times(self, scale: float | None = None, log_scale: float | None = None) -> Array:
+        """Real times of all jumps from a start of this scale: L times[i], plus known offsets."""
+        times = log_inverse(scale, log_scale) * self.times
+        if self.offsets is not None:
+            times = times + np.nan_to_num(self.offsets)
+        return np.maximum.accumulate(np.maximum(times, 0.0)) if len(times) else times
+
+    def jump_time(
+        self, i: int, scale: float | None = None, log_scale: float | None = None
+    ) -> float:
+        """Real time of jump ``i`` (0 is the first) from a start of this scale."""
+        return float(self.jump_times(scale, log_scale)[i])
+
+    def gaps_at(self, scale: float | None = None, log_scale: float | None = None) -> Array:
+        """Gaps between each jump and the next candidate at this scale, constants included.
+
+        Where one is small or negative, a run from this scale may jump in another order than the
+        limit; nan where the constants are not known.
+        """
+        L = log_inverse(scale, log_scale)
+        gaps = np.full(self.n_jumps, np.nan)
+        if self.constants is None:
+            return gaps
+        for i, group in enumerate(self.neurons):
+            start = self.times[i - 1] if i else 0.0
+            g, K = self.rates[i], self.constants[i]
+            grows = (g > 0.0) & np.isfinite(K)
+            g = np.where(grows, g, 1.0)
+            when = L * start - (L * self.exponents[i] + np.where(grows, K, 0.0)) / g
+            when[~grows] = np.inf
+            first = when[group].min()
+            others = np.delete(when, group)
+            gaps[i] = (others.min(initial=np.inf) - first) / max(first, 1e-300)
+        return gaps
+
+    def predicted_loss(
+        self, t: ArrayLike, scale: float | None = None, log_scale: float | None = None
+    ) -> Array:
+        """Loss at real times ``t`` from a start of this scale, by the staircase."""
+        jumps = self.jump_times(scale, log_scale)
+        return self.losses[np.searchsorted(jumps, _not_negative(t, "t"), side="right")]
+
+    def at(self, t: float, scale: float | None = None, log_scale: float | None = None) -> Network:
+        """The network at real time ``t`` from a start of this scale.
+
+        Active neurons are those of the saddle; dormant ones have their limit direction and the
+        norm scale^(-beta), balanced; dead ones are zero.
+        """
+        L = log_inverse(scale, log_scale)
+        jumps = self.jump_times(scale, log_scale)
+        i = int(np.searchsorted(jumps, _not_negative(t, "t"), side="right"))
+        start = self.times[i - 1] if i else 0.0
+        stop = self.times[i] if i < self.n_jumps else math.inf
+        beta = self.exponents[i] + (min(max(float(t) / L, start), stop) - start) * self.rates[i]
+        saddle, on = self.networks[i], self.active[i]
+        direction = self.directions[i]
+        alive = direction.any(axis=1)
+        return Network(
+            np.where(on[:, None], saddle.W, direction),
+            np.where(on, saddle.a, np.where(alive, self.signs, 0.0)),
+            log_scale=np.where(on, saddle.log_factors, L * beta),
+            leak=self.problem.leak,
+            bias=self.problem.bias,
+        )
+
+    def table(self) -> list[dict[str, Any]]:
+        """One dictionary per jump: time, who, on which samples, loss after it, gap, offset."""
+        return [
+            {
+                "jump": i + 1,
+                "time": float(self.times[i]),
+                "neurons": self.neurons[i].tolist(),
+                "samples": self.samples[i].tolist(),
+                "loss": float(self.losses[i + 1]),
+                "gap": float(self.gaps[i]),
+                "offset": math.nan if self.offsets is None else float(self.offsets[i]),
+            }
+            for i in range(self.n_jumps)
+        ]
+
+    def to_dict(self, full: bool = False) -> dict[str, Any]:
+        """Plain data for JSON; ``full`` adds exponents, rates and the saddles' weights.
+
+        Numbers that are not finite become None.
+        """
+        from reluflow.prediction.views import as_dict
+
+        return as_dict(self, full)
+
+    def __repr__(self) -> str:
+        from reluflow.prediction.views import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from reluflow.prediction.views import as_html
+
+        return as_html(self)
+
+
+def _not_negative(value: ArrayLike, name: str) -> Array:
+    time = np.asarray(value, dtype=float)
+    if not (time >= 0.0).all():
+        raise ReluflowError(f"{name} must not be negative, got {value!r}")
+    return time

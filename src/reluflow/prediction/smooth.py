@@ -1,0 +1,115 @@
+r"""Slow stretches of a fast phase, on which no active neuron meets a kink.
+
+With all patterns constant the active neurons obey the smooth, often stiff equation
+:math:`\dot w_j = s_j |w_j| P_j D_j`, :math:`D_j = \sum_k \phi'_{jk} c_k x_k`, where :math:`P_j`
+projects on the hyperplanes on which neuron j slides. A stiff solver takes it to the next kink or
+to the end of the stretch; the tracers follow under the pull it found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+
+from reluflow.prediction.crew import Crew
+
+Array = NDArray[np.float64]
+
+_PARTS = 2  # pieces of constant pull for the tracers in one step of the solver
+
+
+class _Stretch:
+    """The equation of the active neurons on their present patterns."""
+
+    def __init__(self, crew: Crew) -> None:
+        self.crew = crew.acting
+        problem, U = crew.problem, self.crew.U
+        self.X, self.s, self.U = problem.X, self.crew.s, U
+        self.slopes = np.where(U > 0, 1.0, np.where(U < 0, problem.leak, 0.0))
+        self.sliding = [np.flatnonzero(row == 0) for row in U]
+        self.normals = [self.X[on].T for on in self.sliding]
+        self.inverses = [np.linalg.pinv(N) if N.size else N.T for N in self.normals]
+
+    def start(self) -> Array:
+        return (np.exp(self.crew.log)[:, None] * self.crew.V).ravel()
+
+    def pull(self, x: Array) -> Array:
+        w = x.reshape(self.crew.V.shape)
+        z = self.slopes * (w @ self.X.T)
+        f = (self.s * np.sqrt(np.einsum("ji,ji->j", w, w))) @ z
+        return self.crew.problem.pull_at(f)
+
+    def velocity(self, _: float, x: Array) -> Array:
+        w = x.reshape(self.crew.V.shape)
+        D = (self.slopes * self.pull(x)) @ self.X
+        for j, (N, inverse) in enumerate(zip(self.normals, self.inverses, strict=True)):
+            if N.size:
+                D[j] -= N @ (inverse @ D[j])
+        return ((self.s * np.sqrt(np.einsum("ji,ji->j", w, w)))[:, None] * D).ravel()
+
+    def room(self, _: float, x: Array) -> float:
+        """Distance to the next kink: negative once a neuron is over it or would leave its slide."""
+        w = x.reshape(self.crew.V.shape)
+        length = np.sqrt(np.einsum("ji,ji->j", w, w))
+        inside = self.U * (w @ self.X.T) / length[:, None]
+        least = float(inside[self.U != 0].min(initial=1.0))
+        c, leak = self.pull(x), self.crew.problem.leak
+        for j, on in enumerate(self.sliding):
+            if on.size:
+                base = (self.slopes[j] * c) @ self.X
+                pressed = -(self.inverses[j] @ base)  # slope_k c_k of the samples it slides on
+                below = np.sign(c[on]) * (pressed - leak * c[on])
+                above = np.sign(c[on]) * (c[on] - pressed)
+                least = min(least, float(np.minimum(below, above).min()))
+        return least
+
+    def at(self, x: Array) -> Crew:
+        w = x.reshape(self.crew.V.shape)
+        length = np.sqrt(np.einsum("ji,ji->j", w, w))
+        return replace(self.crew, V=w / length[:, None], log=np.log(length))
+
+
+def smooth_leg(crew: Crew, span: float) -> tuple[list[tuple[float, Crew]], Crew] | None:
+    """Follow a crew for a time ``span`` or up to the next kink.
+
+    Returns times and active neurons on the way and the crew at the end, None if a kink is at
+    hand.
+    """
+    stretch = _Stretch(crew)
+    x = stretch.start()
+    if stretch.room(0.0, x) <= 1e-9:
+        return None
+
+    def kink(t: float, x: Array) -> float:
+        return stretch.room(t, x) - 1e-10
+
+    kink.terminal = True  # type: ignore[attr-defined]
+    found = solve_ivp(
+        stretch.velocity,
+        (0.0, span),
+        x,
+        method="LSODA",
+        rtol=1e-7,
+        atol=1e-9 * np.abs(x).max(),
+        events=kink,
+        dense_output=True,
+    )
+    if found.status < 0 or found.t[-1] <= 0.0:
+        return None
+    riding = crew.riding
+    if len(riding.s):
+        for t0, t1 in zip(found.t[:-1], found.t[1:], strict=True):
+            h = (t1 - t0) / _PARTS
+            for i in range(_PARTS):
+                riding = riding.moved(stretch.pull(found.sol(t0 + (i + 0.5) * h)), h)
+    acting = stretch.at(found.y[:, -1])
+    end = replace(
+        crew,
+        V=np.vstack([acting.V, riding.V]),
+        log=np.concatenate([acting.log, riding.log]),
+        U=np.vstack([acting.U, riding.U]),
+    )
+    return [(t, stretch.at(y)) for t, y in zip(found.t[1:], found.y.T[1:], strict=True)], end

@@ -1,0 +1,202 @@
+"""Starts of the limit process: a network, directions and signs alone, or infinite width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import KDTree
+
+from reluflow.errors import ReluflowError
+from reluflow.landscape.early import most_events
+from reluflow.landscape.extremal import extremal_vectors
+from reluflow.network import Network
+from reluflow.prediction.crew import Sides, first_total
+from reluflow.prediction.staircase import Unit, rounded_rate
+from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
+
+_ENDS = GROWS, STILL, SHRINKS, RESTS, UNRESOLVED = range(5)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Neurons settled on the first plateau.
+
+    Attributes
+    ----------
+    units : list of Unit
+        Neurons that share a direction and a sign.
+    signs : array (m,)
+        Signs of the outer weights from then on, 0 for dead neurons.
+    dead : dict
+        Neurons that never move again, with their exponent.
+    view : str
+        What was assumed.
+    open : tuple of str
+        What the limit does not determine.
+    weights : array (m,) or None
+        Shares of an infinite population.
+    """
+
+    units: list[Unit]
+    signs: NDArray[np.int8]
+    dead: dict[int, float]
+    view: str
+    open: tuple[str, ...] = ()
+    weights: Array | None = None
+
+
+def from_network(problem: Problem, net: Network, view: str = "this network") -> Start:
+    """Settle the neurons of a network on the landscape of the silent network."""
+    from reluflow.kernels.early import align_all
+
+    net.check_fits(problem.d)
+    ends, sign, numbers, V, counts, _ = align_all(
+        net.W,
+        net.a,
+        problem.X,
+        np.array(problem.pull),
+        problem.leak,
+        True,
+        0.5,
+        False,
+        most_events(problem.n),
+    )
+    largest = net.log_norms.max()
+    K = numbers[1] + net.log_factors - (largest if np.isfinite(largest) else 0.0)
+    unit = first_total(problem)
+    rates = np.array([rounded_rate(rate, unit) for rate in numbers[0]])
+    alive = ((ends == GROWS) | (ends == SHRINKS) | (ends == RESTS)) & (sign != 0)
+    alive &= np.isfinite(K)
+    groups = _groups(V, sign, alive)
+    heads = np.array([members[K[members].argmax()] for members in groups], dtype=int)
+    sides = _sides(problem, net, heads)
+    units = [
+        Unit(V[j], float(sign[j]), members, K[members], U, g=rates[j])
+        for j, members, U in zip(heads, groups, sides, strict=True)
+    ]
+    return Start(
+        units=units,
+        signs=np.where(alive, sign, 0).astype(np.int8),
+        dead=dict.fromkeys(np.flatnonzero(~alive).tolist(), -1.0),
+        view=view,
+        open=_open_questions(ends, counts[:, 3], rates),
+    )
+
+
+def from_directions(problem: Problem, directions: ArrayLike, signs: ArrayLike | None) -> Start:
+    """Balanced neurons of equal size along the given directions."""
+    V = np.array(directions, dtype=float)
+    if V.ndim != 2 or V.shape[1] != problem.d or len(V) == 0:
+        raise ReluflowError(
+            f"directions has shape {V.shape}, expected (m, {problem.d}): one row for each neuron"
+        )
+    size = np.linalg.norm(V, axis=1)
+    if not (np.isfinite(V).all() and (size > 0).all()):
+        raise ReluflowError("directions must be finite and not zero: drop the offending rows")
+    if signs is None:
+        raise ReluflowError("directions need signs: give signs=, one of -1 and +1 for each row")
+    s = np.array(signs, dtype=float)
+    if s.shape != (len(V),) or not np.isin(s, (-1.0, 1.0)).all():
+        raise ReluflowError(
+            f"signs must be {len(V)} entries of -1 and +1, one for each direction, got {signs!r}"
+        )
+    net = Network(V / size[:, None], s, leak=problem.leak, bias=problem.bias)
+    return from_network(problem, net, "directions and signs only, balanced and of equal size")
+
+
+def from_infinite_width(problem: Problem) -> Start:
+    """One neuron for each basin of positive measure, of either sign."""
+    found = extremal_vectors(problem)
+    share = found.basin_fractions
+    rows, signs, weights = [], [], []
+    for s, column, kind in ((1, 0, "max"), (-1, 1, "min")):
+        for i in found.of_kind(kind):
+            part = np.nan if share is None else share[i, column]
+            if share is None or part > 0.0:
+                rows.append(i)
+                signs.append(s)
+                weights.append(part)
+    if not rows:
+        raise ReluflowError(
+            "no direction of this problem attracts neurons: expected a pull that is not zero"
+        )
+    net = Network(found.vectors[rows], np.array(signs, float), leak=problem.leak, bias=problem.bias)
+    start = from_network(problem, net)
+    notes = ["relative sizes of the groups (taken as the square root of their basins' measure)"]
+    if share is None:
+        notes = ["relative sizes of the groups (taken equal: the basins' measures are not known)"]
+    w = np.array(weights)
+    w = np.full(len(w), 1.0 / len(w)) if share is None else w
+    for unit in start.units:
+        unit.K = 0.5 * np.log(w[unit.members])
+    words = "every basin of positive measure is populated"
+    if not found.exact:
+        words = "every basin that was found is populated; the list may not be complete"
+    flat = [k.startswith(("weak", "flat")) and (p > 0).any()
+            for k, p in zip(found.kinds, found.patterns, strict=True)]  # fmt: skip
+    if any(flat):
+        notes.append("neurons on the set of directions that feel no pull at first")
+    return Start(
+        units=start.units,
+        signs=start.signs,
+        dead=start.dead,
+        view=f"infinite width: {words}, so the process depends on the data alone",
+        open=tuple(notes),
+        weights=w,
+    )
+
+
+def _sides(problem: Problem, net: Network, heads: NDArray[np.int64]) -> Sides:
+    """Sides of the hyperplanes on which the largest neuron of each group ends."""
+    from reluflow.kernels.early import ride_all
+
+    unknown = np.full((len(heads), problem.n), 2, dtype=np.int8)
+    hold = np.ones(len(heads), dtype=bool)
+    pull, most = np.array(problem.pull), most_events(problem.n)
+    W, a = net.W[heads], net.a[heads]
+    return ride_all(W, a, unknown, problem.X, pull, problem.leak, hold, 0.0, np.inf, most)[-1]
+
+
+def _groups(V: Array, sign: NDArray[np.int8], alive: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Indices of living neurons with the same limit direction and sign."""
+    index = np.flatnonzero(alive)
+    if index.size == 0:
+        return []
+    keys = np.column_stack([V[index], sign[index]])
+    coarse, first, inverse = np.unique(
+        np.round(keys, 9), axis=0, return_index=True, return_inverse=True
+    )
+    label = np.arange(len(coarse))
+    for i, near in enumerate(KDTree(keys[first]).query_ball_point(keys[first], 1e-7)):
+        label[i] = min(label[j] for j in near)
+    of = label[inverse.ravel()]
+    order = np.argsort(of, kind="stable")
+    cuts = np.flatnonzero(np.diff(of[order])) + 1
+    return sorted(np.split(index[order], cuts), key=lambda members: members[0])
+
+
+def _open_questions(
+    ends: NDArray[np.int8],
+    branches: NDArray[np.int64],
+    rates: Array,
+) -> tuple[str, ...]:
+    notes = []
+    if (branches > 0).any():
+        notes.append(
+            f"the path of {int((branches > 0).sum())} neuron(s) that meet a repelling hyperplane "
+            "(they are taken to stay on it)"
+        )
+    if (ends == UNRESOLVED).any():
+        notes.append(
+            f"{int((ends == UNRESOLVED).sum())} neuron(s) whose path could not be followed"
+        )
+    if (rates < 0).any():
+        notes.append(
+            f"{int((rates < 0).sum())} neuron(s) that shrink at first: they do so for ever only if "
+            "exactly balanced, as is assumed here"
+        )
+    return tuple(notes)

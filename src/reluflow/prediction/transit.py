@@ -1,0 +1,267 @@
+r"""The fast phase between two saddles, in real time.
+
+The active neurons stand at a critical point and a group of dormant ones starts to be felt. One
+step freezes the pull at its midpoint value,
+
+.. math:: c_{1/2} = c(z_{1/2}), \quad z_{1/2} = e^{h/2\, M(c_0)} z_0, \qquad
+          z_1 = e^{h\, M(c_{1/2})} z_0,
+
+every exponential being the exact frozen-pull path with its kinks, so that crossing and sliding
+need no events of their own. Step doubling controls the error and the difference is extrapolated
+(order 3 where the path is smooth). Tracers take the same steps under the same pull.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+from reluflow.prediction.arrival import Arrival, arrival, ride_tail
+from reluflow.prediction.crew import Crew, Settled, first_total
+from reluflow.prediction.polish import clean_pull
+from reluflow.prediction.smooth import smooth_leg
+from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
+
+_PATIENCE = 150  # steps without a kink after which the stretch ahead is called smooth
+_FAR = 1e-7  # and pulls, over the largest at first, that then tend to zero
+
+
+@dataclass(frozen=True, eq=False)
+class Transit:
+    """What a fast phase did.
+
+    Attributes
+    ----------
+    crew : Crew
+        Active neurons at the new critical point, then the tracers as the phase left them.
+    end : float
+        Clock time at which the active neurons were taken to the critical point.
+    settled : Settled
+        Where the tracers end under the pull of the new critical point.
+    pull : array (n,)
+        That pull.
+    residual : float
+        Largest |D_j| of an active neuron over the first sum of |c_k||x_k|.
+    gains : array
+        For each tracer, the limit of log|w(t)| - rate t after the phase, if log|w(t)| - rate t
+        tended to 0 before it, t = 0 being where the group would reach norm 1 unhindered.
+    half : float
+        Half-fit time on that clock: the squared norm of the group is half of what it becomes (in
+        a divergence, the loss is half way).
+    diverging : bool
+        Whether some samples are fitted only at infinity (margin losses).
+    leaving : array (n_active,), bool
+        Active neurons that shrink to zero.
+    trouble : str
+        Empty, or why no critical point was reached.
+    stopped : bool
+        Whether ``tick`` asked for that.
+    steps : int
+    """
+
+    crew: Crew
+    end: float
+    settled: Settled
+    pull: Array
+    residual: float
+    gains: Array
+    half: float
+    diverging: bool
+    leaving: NDArray[np.bool_]
+    trouble: str
+    stopped: bool
+    steps: int
+
+
+def _midpoint(crew: Crew, c: Array, h: float) -> Crew:
+    """One step of length h; c is the pull at its start."""
+    return crew.moved(crew.acting.moved(c, 0.5 * h).pull(), h)
+
+
+def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
+    """A doubled step and the size of its error (log norms and directions alike)."""
+    whole = _midpoint(crew, c, h)
+    first = _midpoint(crew, c, 0.5 * h)
+    two = _midpoint(first, first.pull(), 0.5 * h)
+    turn, grow = two.V - whole.V, two.log - whole.log
+    error = max(np.abs(turn).max(), np.abs(grow).max())
+    if not np.isfinite(error):
+        return two, np.inf
+    if (two.U != whole.U).any():
+        return two, float(error)
+    V = two.V + turn / 3.0
+    V /= np.sqrt(np.einsum("ji,ji->j", V, V))[:, None]
+    return replace(two, V=V, log=two.log + grow / 3.0), float(error)
+
+
+def transit(
+    crew: Crew,
+    start: float,
+    n_group: int,
+    *,
+    tol: float = 1e-5,
+    max_steps: int = 100_000,
+    tick: Callable[[], bool] = lambda: False,
+) -> Transit:
+    """Follow a crew from the clock time ``start`` to its next critical point.
+
+    Parameters
+    ----------
+    crew : Crew
+        Active neurons with the jumping group last among them, then the tracers, whose log norms
+        are their rates times ``start``.
+    start : float
+        Clock time at the start; the group has log norm rate times ``start``.
+    n_group : int
+        Size of the group.
+    tol : float
+        Error of one doubled step, before extrapolation; less where the pull is weak.
+    max_steps : int
+        Steps before the phase is given up.
+    tick : callable
+        Called now and then; True gives up.
+    """
+    unit = first_total(crew.problem)
+    t, h = start, 0.05 / unit
+    c = crew.pull()
+    trail = [(t, crew.acting)]
+    tried, same, patience, sides = np.inf, 0, _PATIENCE, crew.acting.U
+    loudest = np.abs(crew.problem.pull).max()
+    for step in range(1, max_steps + 1):
+        if step % 200 == 0 and tick():
+            return _given_up(crew, c, t, "", step)
+        if same >= patience:
+            leg = smooth_leg(crew, 3.0 * (t - start))
+            same, patience = 0, min(2 * patience, _PATIENCE)
+            if leg is not None:
+                way, crew = leg
+                if way[-1][0] > 10 * h:
+                    patience = 3
+                trail += [(t + passed, acting) for passed, acting in way]
+                t, c, tried = t + way[-1][0], crew.pull(), np.inf
+        fine = tol * min(1.0, max(1e-4, 100.0 * np.abs(c).max() / loudest))
+        while True:
+            new, error = _step(crew, c, h)
+            if error <= fine or h < 1e-12 / unit:
+                break
+            h *= max(0.2, 0.9 * (fine / error) ** (1 / 3)) if np.isfinite(error) else 0.1
+        speed = _speed(crew.acting, new.acting, h)
+        crew, t, c = new, t + h, new.pull()
+        same = same + 1 if (sides == crew.acting.U).all() else 0
+        sides = crew.acting.U
+        trail.append((t, crew.acting))
+        h *= min(3.0, max(0.3, 0.9 * (fine / max(error, 1e-300)) ** (1 / 3)))
+        slow = speed < 0.1 * unit and speed < 0.7 * tried
+        if slow or step % 100 == 0:
+            tried = speed
+            done = arrival(crew, c, speed / unit)
+            if done is not None:
+                return _finish(crew, t, done, trail, n_group, step)
+    return _given_up(crew, c, t, f"no critical point within {max_steps} steps", max_steps)
+
+
+def _speed(old: Crew, new: Crew, h: float) -> float:
+    """Largest rate of change of an active neuron, in direction and log norm."""
+    return float(max(np.abs(new.V - old.V).max(), np.abs(new.log - old.log).max()) / h)
+
+
+def _finish(
+    crew: Crew,
+    t: float,
+    done: Arrival,
+    trail: list[tuple[float, Crew]],
+    n_group: int,
+    steps: int,
+) -> Transit:
+    """Carry the tracers along the tail, let them settle, and find the half-way time."""
+    riding, left, found, leaving = crew.riding, t, done.found, done.leaving
+    if found is None:
+        c, acting, residual = clean_pull(crew, crew.pull(), _FAR), crew.acting, 0.0
+    else:
+        c, residual = found.pull, found.residual
+        acting = crew.acting
+        V, log = acting.V.copy(), acting.log.copy()
+        V[~leaving], log[~leaving] = found.crew.V, found.crew.log
+        acting = replace(acting, V=V, log=log)
+        if found.distance > 1e-12 and len(riding.V):
+            riding, t = ride_tail(riding, t, found)
+    settled = riding.settled(c)
+    return Transit(
+        crew=replace(
+            crew,
+            V=np.vstack([acting.V, riding.V]),
+            log=np.concatenate([acting.log, riding.log]),
+            U=np.vstack([acting.U, riding.U]),
+        ),
+        end=left,
+        settled=settled,
+        pull=c,
+        residual=residual,
+        gains=settled.offsets - settled.rates * t,
+        half=_half_time(trail, acting, 0 if found is None else n_group, c),
+        diverging=found is None,
+        leaving=leaving,
+        trouble="",
+        stopped=False,
+        steps=steps,
+    )
+
+
+def _half_time(trail: list[tuple[float, Crew]], after: Crew, n_group: int, c: Array) -> float:
+    """When the group's squared norm, or in a divergence the loss, was half way."""
+    problem = after.problem
+    if n_group:
+        final = logsumexp(2.0 * after.log[-n_group:]) - np.log(2.0)
+
+        def progress(crew: Crew) -> float:
+            return float(logsumexp(2.0 * crew.log[-n_group:]) - final)
+
+    else:
+        left = remaining_loss(problem, after.outputs(), c)
+        middle = 0.5 * (left + float(problem.value(trail[0][1].outputs())))
+
+        def progress(crew: Crew) -> float:
+            return middle - float(problem.value(crew.outputs()))
+
+    past = next((i for i, (_, crew) in enumerate(trail) if progress(crew) >= 0.0), 0)
+    if past == 0:
+        return float("nan")
+    (t, crew), (end, _) = trail[past - 1], trail[past]
+    pull = crew.pull()
+
+    def after_step(h: float) -> float:
+        return progress(_step(crew, pull, h)[0] if h else crew)
+
+    if after_step(end - t) <= 0.0:
+        return end
+    return t + float(brentq(after_step, 0.0, end - t, xtol=1e-10 * (end - t)))
+
+
+def remaining_loss(problem: Problem, f: Array, c: Array) -> float:
+    """The loss of the samples that still pull: what is left when the others go to infinity."""
+    return float(problem.weight * problem.loss.value(f, problem.y)[c != 0.0].sum())
+
+
+def _given_up(crew: Crew, c: Array, t: float, why: str, steps: int) -> Transit:
+    settled = crew.riding.settled(clean_pull(crew, c))
+    return Transit(
+        crew=crew,
+        end=t,
+        settled=settled,
+        pull=c,
+        residual=float("nan"),
+        gains=settled.offsets - settled.rates * t,
+        half=float("nan"),
+        diverging=False,
+        leaving=np.zeros(crew.n_active, dtype=bool),
+        trouble=why,
+        stopped=not why,
+        steps=steps,
+    )

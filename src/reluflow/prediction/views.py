@@ -1,0 +1,122 @@
+"""A jump process as text, as HTML and as plain data."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from reluflow.prediction.process import JumpProcess
+
+_HEAD, _TAIL = 8, 3  # jumps shown at the start and end of a long table
+_NAMES = 6  # indices shown of a long list
+_TITLES = ("jump", "time / log(1/scale)", "neurons", "samples", "loss after", "gap")
+
+
+def _names(index: NDArray) -> str:
+    """``0, 3, 5`` or ``0, 1, 2, 3, 4, 5, ... (40)``."""
+    shown = ", ".join(str(int(j)) for j in index[:_NAMES])
+    return shown if len(index) <= _NAMES else f"{shown}, ... ({len(index)})"
+
+
+def _number(value: float, digits: int = 6) -> str:
+    return "none" if math.isinf(value) else f"{value:.{digits}g}"
+
+
+def _rows(process: JumpProcess) -> list[tuple[str, ...]]:
+    """Cells of the table; a row of dots where jumps are left out."""
+    rows: list[tuple[str, ...]] = [
+        ("0", "0", "", "", _number(process.losses[0]), ""),
+    ]
+    K = process.n_jumps
+    for i in range(K):
+        if K > _HEAD + _TAIL and _HEAD <= i < K - _TAIL:
+            if i == _HEAD:
+                rows.append(("...",) * len(_TITLES))
+            continue
+        rows.append(
+            (
+                str(i + 1),
+                f"{process.times[i]:.7f}",
+                _names(process.neurons[i]),
+                _names(process.samples[i]),
+                _number(process.losses[i + 1]),
+                _number(process.gaps[i], 3),
+            )
+        )
+    return rows
+
+
+def _notes(process: JumpProcess) -> list[str]:
+    notes = [process.status]
+    if process.branches:
+        notes.append(f"{len(process.branches)} continuations are in .branches.")
+    if process.undetermined:
+        notes.append("Not determined by the limit: " + "; ".join(process.undetermined) + ".")
+    notes.append(f"Start: {process.view}.")
+    return notes
+
+
+def _title(process: JumpProcess) -> str:
+    plural = "" if process.n_jumps == 1 else "s"
+    return (
+        f"{type(process).__name__}({process.problem.name}: {process.m} neurons, "
+        f"{process.n_jumps} jump{plural})"
+    )
+
+
+def as_text(process: JumpProcess) -> str:
+    """A title, the table of jumps and the status, in plain text."""
+    rows = [_TITLES, *_rows(process)]
+    widths = [max(len(row[c]) for row in rows) for c in range(len(_TITLES))]
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join([_title(process), *(line.rstrip() for line in lines), *_notes(process)])
+
+
+def as_html(process: JumpProcess) -> str:
+    """The same as an HTML table for notebooks; every text is escaped."""
+
+    def cells(tag: str, row: tuple[str, ...]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
+
+    body = "".join(cells("td", row) for row in _rows(process))
+    notes = "".join(f"<p>{html.escape(note)}</p>" for note in _notes(process))
+    return (
+        f"<div class='reluflow-process'><p><b>{html.escape(_title(process))}</b></p>"
+        f"<table><thead>{cells('th', _TITLES)}</thead><tbody>{body}</tbody></table>{notes}</div>"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, strings, lists and dictionaries only; None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def as_dict(process: JumpProcess, full: bool) -> dict[str, Any]:
+    """Plain data of a process; see :meth:`JumpProcess.to_dict`."""
+    names = ["times", "losses", "gaps", "residuals", "status", "ending", "gain", "gain_bound"]
+    names += ["view", "undetermined", "offsets", "signs", "weights"]
+    if full:
+        names += ["rates", "exponents", "active"]
+    out = {name: getattr(process, name) for name in names}
+    out["problem"] = process.problem.name
+    out["jumps"] = process.table()
+    if process.limit_direction is not None:
+        W, a = process.limit_direction.weights()
+        out["limit_direction"] = {"W": W, "a": a}
+    if full:
+        out["networks"] = [dict(zip("Wa", net.weights(), strict=True)) for net in process.networks]
+    out["branches"] = [as_dict(branch, full) for branch in process.branches]
+    return _plain(out)

@@ -1,0 +1,186 @@
+"""A self-contained HTML page: text, tables and pictures in one file, for light and dark screens."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from reluflow._version import __version__
+from reluflow.errors import ReluflowError
+from reluflow.report.render import to_svg
+from reluflow.report.traces import Panel, Picture
+
+_CSS = """
+:root{color-scheme:light dark;--ink:#1c2024;--soft:#5b6570;--line:#d5d9de;--paper:#fff;
+--raised:#f6f7f9;--good:#1a7f37;--bad:#c62828;--open:#9a6700;--away:#6b7280}
+@media (prefers-color-scheme:dark){:root{--ink:#d7dbe0;--soft:#98a2ad;--line:#3a4048;
+--paper:#15181c;--raised:#1d2126;--good:#57c46f;--bad:#ff7b72;--open:#e3b341;--away:#9aa4af}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);
+font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+main{max-width:1120px;margin:0 auto;padding:24px 20px 64px}
+h1{font-size:1.7rem;line-height:1.25;margin:0 0 .3em}
+h2{font-size:1.25rem;margin:2em 0 .5em;padding-top:.6em;border-top:1px solid var(--line)}
+h3{font-size:1.05rem;margin:1.6em 0 .4em}
+p{margin:.5em 0;max-width:78ch}
+.soft{color:var(--soft)}
+.lead{font-size:1.08rem}
+figure{margin:1.2em 0}
+.grid{display:grid;gap:12px;align-items:center;grid-template-columns:repeat(var(--columns),minmax(0,1fr))}
+.grid img{width:100%;height:auto;display:block}
+.grid.one{max-width:640px}
+figcaption{color:var(--soft);font-size:.92rem;margin-top:.4em;max-width:90ch}
+.scroll{overflow-x:auto;margin:.8em 0;border:1px solid var(--line);border-radius:6px}
+table{border-collapse:collapse;width:100%;font-size:.9rem}
+th,td{text-align:left;vertical-align:top;padding:6px 10px;border-bottom:1px solid var(--line)}
+tr:last-child td{border-bottom:0}
+th{background:var(--raised);font-weight:600;white-space:nowrap}
+td.number{font-variant-numeric:tabular-nums;white-space:nowrap}
+td:first-child{white-space:nowrap}
+.status{font-weight:600;white-space:nowrap}
+.HOLDS{color:var(--good)}.FAILS{color:var(--bad)}.UNDECIDED{color:var(--open)}
+.OUT_OF_SCOPE{color:var(--away)}
+ul{margin:.4em 0;padding-left:1.3em}
+nav a{margin-right:1em}
+a{color:inherit}
+@media (max-width:760px){main{padding:16px 12px 48px}.grid{grid-template-columns:minmax(0,1fr)}
+h1{font-size:1.4rem}thead{display:none}tr{display:block;padding:8px 10px}
+tr+tr{border-top:1px solid var(--line)}
+td{display:grid;grid-template-columns:6.5em minmax(0,1fr);border:0;padding:2px 0}
+td::before{content:attr(data-label);color:var(--soft)}td:first-child{white-space:normal}
+td:empty{display:none}}
+"""
+
+
+class Page:
+    """An HTML page built from top to bottom; every method returns the page.
+
+    Parameters
+    ----------
+    title : str
+    subtitle : str
+        A soft line below the title.
+
+    Examples
+    --------
+    >>> page = Page("A run").text("It ends well.").table([{"loss": 0.5}])
+    >>> ">0.5</td>" in page.html
+    True
+    """
+
+    def __init__(self, title: str, subtitle: str = "") -> None:
+        self.title = title
+        self._parts = [f"<h1>{escape(title)}</h1>"]
+        if subtitle:
+            self._parts.append(f'<p class="soft">{escape(subtitle)}</p>')
+
+    def heading(self, text: str, level: int = 2, anchor: str = "") -> Page:
+        """A heading of level 2 or 3, with an anchor to link to."""
+        name = f' id="{escape(anchor, quote=True)}"' if anchor else ""
+        return self._add(f"<h{level}{name}>{escape(text)}</h{level}>")
+
+    def text(self, *paragraphs: str, kind: str = "") -> Page:
+        """Paragraphs; ``kind`` "lead" is larger, "soft" is grey."""
+        mark = f' class="{escape(kind, quote=True)}"' if kind else ""
+        return self._add("".join(f"<p{mark}>{escape(p)}</p>" for p in paragraphs))
+
+    def points(self, items: Sequence[str]) -> Page:
+        """A list with bullets."""
+        return self._add("<ul>" + "".join(f"<li>{escape(i)}</li>" for i in items) + "</ul>")
+
+    def links(self, targets: Mapping[str, str]) -> Page:
+        """A row of links, name to address."""
+        made = (
+            f'<a href="{escape(to, quote=True)}">{escape(name)}</a>' for name, to in targets.items()
+        )
+        return self._add(f"<nav>{''.join(made)}</nav>")
+
+    def figure(
+        self, figure: Picture | Panel, caption: str = "", alts: Sequence[str] | None = None
+    ) -> Page:
+        """Panels side by side on a wide screen, below each other on a narrow one."""
+        picture = figure if isinstance(figure, Picture) else Picture([figure])
+        drawn = [to_svg(panel, picture.width, picture.height) for panel in picture.panels]
+        names = alts or [panel.title or picture.title for panel in picture.panels]
+        return self.images(drawn, names, picture.columns, caption)
+
+    def images(
+        self, svgs: Sequence[str], alts: Sequence[str], columns: int = 1, caption: str = ""
+    ) -> Page:
+        """Panels already rendered as SVG."""
+        made = "".join(
+            f'<img alt="{escape(alt, quote=True)}" src="data:image/svg+xml;base64,'
+            f'{base64.b64encode(svg.encode()).decode()}">'
+            for svg, alt in zip(svgs, alts, strict=True)
+        )
+        one = " one" if columns == 1 else ""
+        grid = f'<div class="grid{one}" style="--columns:{columns}">{made}</div>'
+        note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+        return self._add(f"<figure>{grid}{note}</figure>")
+
+    def table(
+        self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None
+    ) -> Page:
+        """Rows as mappings from column to value; a list is shown line by line, a Mark in colour."""
+        if not rows:
+            return self
+        names = list(columns or rows[0])
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(_cell(row.get(name, ""), name) for name in names) + "</tr>"
+            for row in rows
+        )
+        return self._add(
+            f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
+        )
+
+    @property
+    def html(self) -> str:
+        """The whole page."""
+        return (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
+            f"<title>{escape(self.title)}</title><style>{_CSS}</style></head>\n<body><main>\n"
+            + "\n".join(self._parts)
+            + f'\n<p class="soft">Made by reluflow {__version__}.</p>\n</main></body></html>\n'
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page beside and rename."""
+        target = Path(path)
+        beside = target.with_name(target.name + ".part")
+        try:
+            beside.write_text(self.html, encoding="utf-8")
+            beside.replace(target)
+        except OSError as error:
+            raise ReluflowError(f"cannot write {target}: {error.strerror}") from None
+        return target
+
+    def _add(self, html: str) -> Page:
+        self._parts.append(html)
+        return self
+
+
+class Mark(str):
+    """A word of a table that is coloured by its value: the name of a status."""
+
+
+def _cell(value: Any, column: str) -> str:
+    label = f'data-label="{escape(column, quote=True)}"'
+    if isinstance(value, Mark):
+        name = escape(value, quote=True)
+        return f'<td {label}><span class="status {name}">{name}</span></td>'
+    if isinstance(value, bool):
+        return f"<td {label}>{'yes' if value else 'no'}</td>"
+    if isinstance(value, int | float):
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+        return f'<td {label} class="number">{shown}</td>'
+    if isinstance(value, list | tuple):
+        lines = "".join(f"<div>{escape(str(item))}</div>" for item in value)
+        return f"<td {label}><div>{lines}</div></td>" if lines else f"<td {label}></td>"
+    return f"<td {label}>{escape(str(value))}</td>"

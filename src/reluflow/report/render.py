@@ -1,0 +1,182 @@
+"""Traces drawn by matplotlib: onto axes, into a file, or as SVG that fits light and dark pages."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reluflow.errors import ReluflowError
+from reluflow.report.traces import Band, Image, Line, Panel, Picture, Points, Rule, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MANY = 2_000  # points beyond which a scatter is stored as pixels inside a vector picture
+_INK, _FAINT = "#010203", "#010204"  # stand for the page's text and grid colours in SVG
+_STYLE = (
+    "<style>svg{color:#1c2024;--faint:#d5d9de}"
+    "@media (prefers-color-scheme:dark){svg{color:#d7dbe0;--faint:#3a4048}}</style>"
+)
+
+
+def draw(panel: Panel, ax: Axes | None = None, ink: str = "black", faint: str = "0.88") -> Any:
+    """Draw a panel on ``ax`` (a new figure by default) and return the axes."""
+    from reluflow.report.axes import new_axes
+
+    axes = new_axes(ax, "polar" if panel.polar else None, (4.6, 4.6 if panel.polar else 3.4))
+    for trace in panel.traces:
+        _draw_trace(axes, trace)
+    axes.set_title(panel.title, fontsize="medium", color=ink)
+    if panel.polar:
+        _polar(axes, panel, faint)
+        return axes
+    axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, xscale=panel.xscale, yscale=panel.yscale)
+    if panel.xlim is not None:
+        axes.set_xlim(*panel.xlim)
+    if panel.ylim is not None:
+        axes.set_ylim(*panel.ylim)
+    if panel.equal:
+        axes.set_aspect("equal")
+    if not panel.axes:
+        axes.set_axis_off()
+    if panel.legend:
+        axes.legend(loc=panel.legend, fontsize="small", labelcolor=ink, framealpha=0.0)
+    return axes
+
+
+def _polar(axes: Any, panel: Panel, faint: str) -> None:
+    if panel.ylim is not None:
+        axes.set_rlim(*panel.ylim)
+        axes.set_rorigin(panel.ylim[0] - panel.hole * panel.ylim[1])
+    axes.set_yticks([])
+    axes.set_xticks(np.radians(np.arange(0, 360, 45)))
+    axes.grid(color=faint, lw=0.5)
+
+
+def _draw_trace(ax: Any, trace: Trace) -> None:
+    if isinstance(trace, Line):
+        how = {"color": trace.color} if trace.color else {}
+        ax.plot(trace.x, trace.y, ls=trace.dash, lw=trace.width, label=trace.label or None, **how)
+    elif isinstance(trace, Points):
+        _draw_points(ax, trace)
+    elif isinstance(trace, Band):
+        how = {"color": trace.color} if trace.color else {}
+        ax.fill_between(
+            trace.x, trace.low, trace.high, alpha=trace.alpha, lw=0, label=trace.label or None,
+            **how,
+        )  # fmt: skip
+    elif isinstance(trace, Rule):
+        _draw_rule(ax, trace)
+    else:
+        _draw_image(ax, trace)
+
+
+def _draw_points(ax: Any, trace: Points) -> None:
+    x = np.asarray(trace.x)
+    how: dict[str, Any] = {} if trace.color is None else {"c": trace.color}
+    if isinstance(trace.color, str):
+        how = {"color": trace.color}
+    ax.scatter(
+        x, trace.y, marker=trace.marker, s=trace.size, alpha=trace.alpha,
+        linewidths=1.2 if trace.marker in "+x" else 0.0, label=trace.label or None,
+        rasterized=x.size > MANY, clip_on=trace.clip, zorder=3, **how,
+    )  # fmt: skip
+
+
+def _draw_rule(ax: Any, trace: Rule) -> None:
+    across = ax.axvline if trace.axis == "x" else ax.axhline
+    across(trace.at, color=trace.color, ls=trace.dash, lw=1, label=trace.label or None)
+    if trace.text:
+        upright, left = trace.axis == "x", trace.axis == "y" or trace.side == "left"
+        ax.annotate(
+            trace.text, (trace.at, trace.place) if upright else (0.98, trace.at),
+            xycoords=ax.get_xaxis_transform() if upright else ax.get_yaxis_transform(),
+            xytext=(-4 if left else 4, 0), textcoords="offset points", fontsize="small",
+            color=ax.xaxis.label.get_color(), ha="right" if left else "left",
+            va="top" if upright else "bottom",
+        )  # fmt: skip
+
+
+def _draw_image(ax: Any, trace: Image) -> None:
+    values = np.asarray(trace.values, dtype=float)
+    top = float(np.nanmax(np.abs(values))) or 1.0
+    limits = {"vmin": -top, "vmax": top} if trace.symmetric else {}
+    extent, flip = trace.extent, "lower" if trace.origin == "lower" else "upper"
+    if trace.levels is not None:
+        if extent is None:
+            raise ReluflowError("contours need an extent: pass Image(extent=(x0, x1, y0, y1))")
+        x = np.linspace(extent[0], extent[1], values.shape[1])
+        y = np.linspace(extent[2], extent[3], values.shape[0])
+        rows = values if flip == "lower" else values[::-1]
+        shown = ax.contourf(x, y, rows, levels=list(trace.levels), cmap=trace.colors, extend="both")
+    else:
+        shown = ax.imshow(
+            values, extent=extent, cmap=trace.colors, origin=flip, aspect="auto", **limits
+        )
+    if trace.bar:
+        ax.figure.colorbar(shown, ax=ax)
+
+
+def compose(picture: Picture) -> Figure:
+    """The whole picture as one matplotlib figure, for a PNG or PDF file."""
+    from matplotlib.figure import Figure as Canvas
+
+    size = (picture.width * picture.columns, picture.height * picture.rows + 0.4)
+    canvas = Canvas(figsize=size, layout="constrained")
+    for i, panel in enumerate(picture.panels):
+        projection = "polar" if panel.polar else None
+        draw(panel, canvas.add_subplot(picture.rows, picture.columns, i + 1, projection=projection))
+    if picture.title:
+        canvas.suptitle(picture.title)
+    return canvas
+
+
+def write_picture(figure: Any, path: Path, dpi: int = 150) -> Path:
+    """Save a Picture or a matplotlib figure beside and rename: no half-written file is left."""
+    canvas = compose(figure) if isinstance(figure, Picture) else figure
+    beside = path.with_name(path.name + ".part")
+    metadata = {"Software": None} if path.suffix == ".png" else None
+    canvas.savefig(beside, dpi=dpi, format=path.suffix[1:], metadata=metadata)
+    beside.replace(path)
+    return path
+
+
+def to_svg(panel: Panel, width: float = 4.6, height: float = 3.4) -> str:
+    """One panel as SVG: axes take the colours of a light or a dark page, the same input gives the
+    same text."""
+    import matplotlib
+    from matplotlib.figure import Figure as Canvas
+
+    style: dict[Any, Any] = {
+        name: _INK
+        for name in (
+            "text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color",
+            "grid.color",
+        )
+    }  # fmt: skip
+    size = (width, 0.92 * width if panel.polar else height)
+    with matplotlib.rc_context({**style, "svg.fonttype": "path", "svg.hashsalt": "reluflow"}):
+        canvas = Canvas(figsize=size, layout="constrained")
+        canvas.patch.set_alpha(0.0)
+        ax = canvas.add_subplot(projection="polar" if panel.polar else None)
+        ax.patch.set_alpha(0.0)
+        draw(panel, ax, ink=_INK, faint=_FAINT)
+        out = io.StringIO()
+        canvas.savefig(out, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
+    return _portable(out.getvalue())
+
+
+def _portable(svg: str) -> str:
+    """Page colours for ink, ids by order of appearance, no XML prologue."""
+    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor").replace(_FAINT, "var(--faint)")
+    names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
+    short = {name: f"i{i}" for i, name in enumerate(names)}
+    svg = re.sub(r'\bid="([^"]+)"', lambda m: f'id="{short[m[1]]}"', svg)
+    svg = re.sub(r'(url\(|href=")#([^")]+)', lambda m: f"{m[1]}#{short.get(m[2], m[2])}", svg)
+    end = svg.index(">") + 1
+    return svg[:end] + _STYLE + svg[end:]

@@ -1,0 +1,47 @@
+"""Verdicts as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reluflow.claims.verdict import Status, Verdict
+from reluflow.report.page import Mark
+
+
+def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """One row for each verdict: what is claimed, what was measured, what it rests on."""
+    surprise = any(v.surprising for v in verdicts)
+    rows = []
+    for v in verdicts:
+        row: dict[str, Any] = {
+            "claim": v.id if v.form == "stated" else f"{v.id} ({v.form})",
+            "status": Mark(v.status.name),
+        }
+        if surprise:
+            row["expected"] = Mark(v.expected.name) if v.surprising and v.expected else ""
+        row |= {"statement": v.statement, "measured": _measured(v), "rests on": _rests_on(v)}
+        rows.append(row)
+    return rows
+
+
+def _measured(verdict: Verdict) -> list[str]:
+    shown = []
+    known = verdict.status is Status.FAILS and verdict.expected is Status.FAILS
+    for c in verdict.comparisons:
+        tolerance = f" within {c.tolerance:.3g}" if c.tolerance else ""
+        error = f" (error {c.error:.1e})" if c.error else ""
+        what = f"{c.what}: " if c.what else ""
+        lead = "counterexample: " if known and c.status is Status.FAILS else ""
+        shown.append(f"{lead}{what}{c.measured:.6g} {c.sense} {c.bound:.6g}{tolerance}{error}")
+    return shown or ([verdict.note] if verdict.note else [])
+
+
+def _rests_on(verdict: Verdict) -> list[str]:
+    if verdict.status is Status.OUT_OF_SCOPE:
+        failed = [h for h in verdict.hypotheses if h.ok is False]
+        return [
+            f"not so: {h.name} ({h.detail})" if h.detail else f"not so: {h.name}" for h in failed
+        ]
+    marks = {"ok": "", "failed": "not so: ", "unchecked": "unchecked: "}
+    return [marks[h.state] + h.name for h in verdict.hypotheses]

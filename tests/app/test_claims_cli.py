@@ -1,0 +1,121 @@
+"""claims, certify and reproduce on the command line."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reluflow import datasets, flow, initialize
+
+
+def reluflow(*arguments, cwd=None):
+    command = [sys.executable, "-m", "reluflow.app.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A good run, and one whose outer weights were changed on the way."""
+    folder = tmp_path_factory.mktemp("runs")
+    problem = datasets.toy6()
+    run = flow(
+        problem, initialize(problem, 10, scale=1e-3, rng=0), t_end=5.0, save=np.linspace(0, 5, 11)
+    )
+    run.save(folder / "good.nc")
+    a = run.networks.a.copy()
+    a[4:, 3] *= -1.1
+    replace(run, networks=replace(run.networks, a=a)).save(folder / "bad.nc")
+    (folder / "garbage.nc").write_bytes(b"not a run")
+    (folder / "data.csv").write_text("a,b,y\n1,2,0.5\n2,1,1.5\n")
+    return folder
+
+
+def test_ledger_listed():
+    shown = reluflow("claims", "TLB26")
+    assert shown.returncode == 0, shown.stderr
+    assert "TLB26-P1" in shown.stdout
+    assert "not yet" in shown.stdout
+    entries = json.loads(reluflow("claims", "BF24-T2", "--json").stdout)
+    assert [e["id"] for e in entries] == ["BF24-T2"]
+    assert entries[0]["module"] == "reluflow.claims.bf24"
+
+
+def test_claims_run():
+    done = reluflow("claims", "BF24-A1", "--run")
+    assert done.returncode == 0, done.stderr
+    assert "FAILS         BF24-A1 (printed)" in done.stdout
+    assert "HOLDS         BF24-A1 (repaired)" in done.stdout
+    (verdict,) = json.loads(reluflow("claims", "TLB26-P7", "--run", "--json", "--seed", 3).stdout)
+    assert verdict["status"] == verdict["expected"] == "HOLDS"
+    assert verdict["settings"]["seed"] == 3
+
+
+def test_certify_a_run(stored):
+    good = reluflow("certify", stored / "good.nc", "--json")
+    assert good.returncode == 0, good.stderr
+    verdicts = {v["id"]: v["status"] for v in json.loads(good.stdout)}
+    assert verdicts["BF24-L1"] == verdicts["MMV24-P46"] == "HOLDS"
+    bad = reluflow("certify", stored / "bad.nc", "--claims", "BF24-L1", "--claims", "MMV24-B2")
+    assert bad.returncode == 1
+    assert "FAILS         BF24-L1" in bad.stdout
+    assert "FAILS         MMV24-B2" in bad.stdout
+    assert "2 fail" in bad.stdout
+
+
+def test_certify_data_and_write_certificates(stored, tmp_path):
+    done = reluflow("certify", stored / "data.csv")
+    assert done.returncode == 0, done.stderr
+    assert "do not apply (--all lists them)" in done.stdout
+    assert "OUT_OF_SCOPE" not in done.stdout
+    assert "OUT_OF_SCOPE" in reluflow("certify", stored / "data.csv", "--all").stdout
+    done = reluflow("certify", stored / "good.nc", "--claims", "BF24-L1", "-o", tmp_path / "proofs")
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "proofs").glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("claims", "BF25"), "unknown paper or claim 'BF25'"),
+        (("claims", "BF24-L99"), "unknown claim 'BF24-L99'"),
+        (("claims", "TLB26-T4", "--run"), "nothing of TLB26-T4 can be run yet"),
+        (("claims", "--seed", "-1"), "Invalid value"),
+        (("certify",), "Missing argument"),
+        (("certify", "nothing"), "unknown dataset 'nothing'"),
+        (("certify", "missing.nc"), "missing.nc"),
+        (("certify", "toy6", "--claims", "BF24-L99"), "unknown claim 'BF24-L99'"),
+        (("certify", "toy6", "--claims", "BF24-L3"), "makes its own experiment"),
+        (("certify", "toy6", "-o", "made"), "certificates are about a network"),
+        (("reproduce", "BF24", "F2", "--quick", "--full"), "contradict each other"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(arguments, message, tmp_path):
+    done = reluflow(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_garbage_is_not_a_run(stored):
+    done = reluflow("certify", stored / "garbage.nc")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_reproduce_writes_pictures_and_resumes(tmp_path):
+    first = reluflow("reproduce", "BF24", "F2", "--quick", "--json", "-o", "made", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "BF24 F2: done in" in first.stderr
+    made = json.loads(first.stdout)
+    (figure,) = made["figures"]
+    assert figure["numbers"]["mse"] == pytest.approx(0.175042735)
+    assert {v["id"] for v in made["claims"]} == {"BF24-T2", "BF24-L7", "BF24-A3", "BF24-A5"}
+    assert (tmp_path / "made" / "bf24-f2.png").exists()
+    assert (tmp_path / "made" / "index.html").stat().st_size > 100_000
+    again = reluflow("reproduce", "BF24", "F2", "--quick", "-o", "made", cwd=tmp_path)
+    assert "BF24 F2: already done" in again.stderr
+    assert "HOLDS         BF24-F2" in again.stdout
+    assert again.returncode == 0

@@ -1,0 +1,193 @@
+"""The frame of claims: comparisons, verdicts, hypotheses, forms, certify."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reluflow import Network, Problem, ReluflowError, datasets, descend, initialize
+from reluflow.claims import Evidence, Hypothesis, Status, at_least, at_most, certify, equals
+from reluflow.claims.claim import REGISTRY, Check, Found, load_all, predicate, register
+from reluflow.claims.run import evaluate, run_check, try_check
+from reluflow.claims.verdict import decide, from_dict
+
+numbers = st.floats(-1e6, 1e6)
+errors = st.floats(0, 1e3)
+
+
+@given(numbers, numbers, errors)
+def test_comparison_is_decided_by_the_error(measured, bound, error):
+    below = at_most(measured, bound, error=error).status
+    above = at_least(measured, bound, error=error).status
+    if measured <= bound - error and bound - measured >= error:
+        assert below is Status.HOLDS
+    if measured > bound + error and measured - bound > error:
+        assert below is Status.FAILS
+        assert above is Status.HOLDS
+    # mirrored
+    assert at_least(-measured, -bound, error=error).status is below
+
+
+def test_equality_infinities_and_nan():
+    assert at_most(1, 1).status is Status.HOLDS
+    assert at_most(1, 1, error=1e-9).status is Status.UNDECIDED
+    assert at_most(1 + 1e-10, 1, error=1e-9).status is Status.UNDECIDED
+    assert at_most(np.inf, np.inf).status is Status.HOLDS
+    assert at_most(np.nan, 1).status is Status.UNDECIDED
+    assert equals(1.1, 1.0, tolerance=0.2).status is Status.HOLDS
+    assert equals(1.3, 1.0, tolerance=0.2).status is Status.FAILS
+
+
+def test_a_failed_hypothesis_comes_first_and_nothing_decides_nothing():
+    bad, good, open_ = (Hypothesis("h", ok) for ok in (False, True, None))
+    fails = at_most(2, 1)
+    assert decide([fails], [bad, good]) is Status.OUT_OF_SCOPE
+    assert decide([fails], [good, open_]) is Status.FAILS
+    assert decide([at_most(0, 1), at_most(np.nan, 1)], []) is Status.UNDECIDED
+    assert decide([], [good]) is Status.HOLDS
+    assert decide([], [open_]) is Status.UNDECIDED
+    assert decide([], []) is Status.UNDECIDED
+
+
+def make(check, **changes):
+    made = Check("BF24-L1", "stated", "test", __name__, check=check, **changes)
+    return made
+
+
+def test_verdict_carries_statement_hypotheses_and_survives_json():
+    @predicate("nothing is wrong")
+    def fine(evidence):
+        return True, "looked"
+
+    evidence = Evidence.of(datasets.three_points())
+    check = make(lambda e: [at_most(1, 2, what="a"), at_most(math.inf, 1, what="b")],
+                 given=(fine,), unchecked=("the moon is full",))  # fmt: skip
+    verdict = evaluate(check, evidence)
+    assert verdict.status is Status.FAILS
+    assert verdict.measured == math.inf
+    assert verdict.sense == "<="
+    assert "a_j^2-|w_j|^2" in verdict.statement
+    assert [h.state for h in verdict.hypotheses] == ["ok", "unchecked"]
+    text = json.dumps(verdict.to_dict(), allow_nan=False)
+    assert from_dict(json.loads(text)) == verdict
+    assert "b: inf <= 1" in verdict.line()
+
+
+def test_missing_evidence_is_out_of_scope_and_the_check_is_not_called():
+    def never(evidence):
+        raise AssertionError("called")
+
+    problem = datasets.three_points()
+    verdict = evaluate(make(never, needs=("path", "flow")), Evidence.of(problem))
+    assert verdict.status is Status.OUT_OF_SCOPE
+    assert "networks were recorded" in verdict.line()
+    run = descend(problem, initialize(problem, 3, rng=0), lr=0.1, steps=5, save=[0, 1, 5])
+    verdict = evaluate(make(never, needs=("path", "flow")), Evidence.of(problem, run))
+    assert [h.name for h in verdict.hypotheses] == ["the run is a gradient flow"]
+
+
+def test_hypotheses_found_on_the_way_count():
+    check = make(lambda e: Found([at_most(0, 1)], [Hypothesis("scale", False, "too big")]))
+    verdict = evaluate(check, Evidence.of(datasets.three_points()))
+    assert verdict.status is Status.OUT_OF_SCOPE
+
+
+def test_registry_refuses_mistakes():
+    load_all()
+    name = next(iter(REGISTRY))
+    with pytest.raises(ReluflowError, match="is registered by"):
+        register(Check(REGISTRY[name].id, REGISTRY[name].form, REGISTRY[name].part, "elsewhere"))
+    with pytest.raises(ReluflowError, match="form must be one of"):
+        register(Check("BF24-L1", "rumoured", "", "x"))
+    with pytest.raises(ReluflowError, match="needs must be among"):
+        register(Check("BF24-L1", "stated", "", "x", needs=("luck",)))
+
+
+def test_sizes_seeds_and_errors_of_experiments():
+    seen = []
+
+    def count(seed, draws):
+        seen.append((seed, draws))
+        return at_most(draws, 10)
+
+    check = Check("BF24-L1", "stated", "test", __name__, experiment=count,
+                  sizes={"quick": {"draws": 3}, "full": {"draws": 30}})  # fmt: skip
+    assert run_check(check, "quick", seed=5).status is Status.HOLDS
+    full = run_check(check, "full")
+    assert full.surprising
+    assert full.settings == {"size": "full", "seed": 0, "draws": 30}
+    assert seen == [(5, 3), (0, 30)]
+    with pytest.raises(ReluflowError, match="size must be one of"):
+        run_check(check, "huge")
+
+    def stops(seed):
+        raise ReluflowError("no data here")
+
+    check = Check("BF24-L1", "stated", "test", __name__, experiment=stops,
+                  sizes={"quick": {}, "full": {}})  # fmt: skip
+    verdict = try_check(check)
+    assert verdict.status is Status.UNDECIDED
+    assert verdict.note == "no data here"
+
+
+def test_certify_by_name_and_by_what_applies(flow_run):
+    problem = flow_run.problem
+    found = certify(problem, flow_run)
+    ids = {v.id for v in found}
+    assert {"BF24-L1", "LLWA21-LB.16", "LLWA21-LB.17", "TK24-INV"} <= ids
+    assert all(v.form != "printed" for v in found)
+    assert not [v for v in found if v.status is Status.FAILS]
+    assert [v.id for v in certify(problem, flow_run, "BF24-L1")] == ["BF24-L1"]
+    printed = certify(problem, flow_run, ["BF24-T2"])
+    assert {v.form for v in printed} == {"printed", "repaired"}
+    data_only = certify(problem)
+    assert {v.id for v in data_only} >= {"BF24-A3", "MMV24-L5", "TLB26-A1"}
+    with pytest.raises(ReluflowError, match="did you mean 'BF24-L1'"):
+        certify(problem, flow_run, "BF24-L1x")
+    with pytest.raises(ReluflowError, match="makes its own experiment"):
+        certify(problem, flow_run, "BF24-L3")
+    with pytest.raises(ReluflowError, match="has no check yet"):
+        certify(problem, flow_run, "LLWA21-LF.10")
+    with pytest.raises(ReluflowError, match="expected a Trajectory or a Network"):
+        certify(problem, np.ones(3))
+
+
+def test_certify_writes_certificates_that_check(tmp_path):
+    from reluflow.optimum.checker import check_certificate
+
+    problem = datasets.symmetric_separable()
+    w = problem.known["w_star"]
+    net = Network(np.array([w, -w]) / 2, np.array([1.0, -1.0]) / 2, leak=problem.leak)
+    certify(problem, net, "LLWA21-A3.2", folder=tmp_path / "made")
+    files = sorted((tmp_path / "made").glob("*.json"))
+    assert files
+    assert all(check_certificate(path, problem.X, problem.y).ok for path in files)
+    with pytest.raises(ReluflowError, match="certificates are about a network"):
+        certify(problem, folder=tmp_path / "none")
+
+
+def test_evidence_is_computed_once():
+    evidence = Evidence.of(datasets.three_points())
+    assert evidence.landscape is evidence.landscape
+    with pytest.raises(ReluflowError, match="the start is not known"):
+        evidence.alignment  # noqa: B018
+    wrong = Network(np.ones((1, 3)), np.ones(1))
+    with pytest.raises(ReluflowError, match="W has 3 columns"):
+        Evidence.of(Problem(np.eye(2), np.ones(2)), wrong)
+
+
+def test_a_miss_under_an_undecided_hypothesis_is_undecided():
+    @predicate("cannot tell")
+    def open_question(evidence):
+        return None, "too large"
+
+    evidence = Evidence.of(datasets.three_points())
+    miss = make(lambda e: at_most(2, 1), given=(open_question,))
+    assert evaluate(miss, evidence).status is Status.UNDECIDED
+    named = make(lambda e: at_most(2, 1), unchecked=("the scale is small",))
+    verdict = evaluate(named, evidence)
+    assert verdict.status is Status.FAILS
+    assert "(unchecked: the scale is small)" in verdict.line()

@@ -1,0 +1,29 @@
+"""Every check that can be run comes out as expected, at quick size."""
+
+import pytest
+
+from reluflow.claims.claim import load_all
+from reluflow.claims.run import run_check
+
+SLOW = {"BF24-L14", "TLB26-T2", "TK24-P5.7", "BF24-L8/printed", "BF24-L8/repaired", "BF24-D3"}
+RUNNABLE = [
+    pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+    for name, check in load_all().items()
+    if check.runnable and not check.module.startswith("reluflow.papers")
+]
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_as_expected(name):
+    verdict = run_check(load_all()[name])
+    assert verdict.expected is not None
+    assert not verdict.surprising, verdict.line()
+    assert verdict.comparisons or verdict.hypotheses
+
+
+@pytest.mark.parametrize("name", ["BF24-L3", "MMV24-L4", "LLWA21-LB.10", "TLB26-E15", "TK24-CHI"])
+def test_seeds_change_the_draw_and_nothing_else(name):
+    check = load_all()[name]
+    first, again, other = (run_check(check, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert other.status is first.status

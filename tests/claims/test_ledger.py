@@ -1,0 +1,76 @@
+"""Every claim has an entry, every entry is a claim, and forms agree with what is expected."""
+
+import ast
+import csv
+from pathlib import Path
+
+import pytest
+
+import reluflow.claims as room
+from reluflow import ReluflowError
+from reluflow.claims import Status, ledger
+from reluflow.claims.claim import SOURCES, load_all
+from reluflow.claims.ledger import EXPECTED, NOT_YET, PAPERS, rows
+
+FOLDER = Path(room.__file__).parent
+
+
+def test_the_table_is_whole():
+    with open(FOLDER / "claims.csv", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    ids = [row["id"] for row in table]
+    assert len(ids) == len(set(ids)) == 248
+    for row in table:
+        assert row["id"].startswith(row["paper"] + "-")
+        assert row["paper"] in PAPERS
+        assert row["statement"]
+        assert row["expected"] in EXPECTED
+        assert bool(row["repaired"]) == (row["expected"] == "fails-as-printed"), row["id"]
+
+
+def test_every_entry_is_in_the_ledger_and_every_check_has_an_entry():
+    entries = ledger()
+    assert [entry.id for entry in entries] == list(rows())
+    known = {entry.id for entry in entries}
+    for check in load_all().values():
+        assert check.id in known, f"{check.name} of {check.module} is not in claims.csv"
+    for entry in entries:
+        assert (entry.module == NOT_YET) == (not entry.checks)
+
+
+def test_modules_that_register_are_sources():
+    names = {"claim", "experiment", "assumption", "figure"}
+    for folder, package in (
+        (FOLDER, "reluflow.claims"),
+        (FOLDER.parent / "papers", "reluflow.papers"),
+    ):
+        for path in folder.glob("*.py"):
+            tree = ast.parse(path.read_text())
+            calls = [
+                node.func.id
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            ]
+            if names & set(calls) and path.stem not in ("claim", "figure"):
+                assert f"{package}.{path.stem}" in SOURCES, path.name
+
+
+def test_slips_are_checked_in_both_forms_and_only_there():
+    for check in load_all().values():
+        entry = rows()[check.id]
+        slip = entry.expected == "fails-as-printed"
+        assert slip == (check.form != "stated"), check.name
+        if check.expected is not None:
+            assert check.reason, f"{check.name} expects another status without a reason"
+        assert entry.expected_status("repaired") is Status.HOLDS
+
+
+def test_selection():
+    assert {entry.paper for entry in ledger("tlb26")} == {"TLB26"}
+    (one,) = ledger("BF24-t2")
+    assert one.to_dict()["checks"] == ["BF24-T2/repaired", "BF24-T2/printed"]
+    assert one.sizes == ("quick", "full")
+    with pytest.raises(ReluflowError, match="unknown paper or claim 'BF25'"):
+        ledger("BF25")
+    with pytest.raises(ReluflowError, match="did you mean 'BF24-L22'"):
+        ledger("BF24-L122")

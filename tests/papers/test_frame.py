@@ -1,0 +1,171 @@
+"""The frame of reproductions: registry, records, resuming, the page, the traces."""
+
+import json
+
+import numpy as np
+import pytest
+
+from reluflow import ReluflowError
+from reluflow.claims.claim import REGISTRY, Check
+from reluflow.claims.verdict import Status, at_most
+from reluflow.papers import reproduce
+from reluflow.papers import reproduce as _package_function
+from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, all_figures, chosen
+from reluflow.papers.reproduce import make_figure, make_verdict
+from reluflow.report.page import Mark, Page
+from reluflow.report.render import compose, to_svg
+from reluflow.report.traces import Band, Image, Line, Panel, Picture, Points, Rule
+
+CALLS = []
+
+
+def draw(*, size, seed=0):
+    x = np.linspace(0.1, size, 50)
+    panels = [
+        Panel([Line(x, np.sin(x), "sine"), Rule(1.0, text="one"), Rule(0.5, "y", text="half")],
+              "curve", "x", "y", legend="best"),
+        Panel([Band(x, x - 1, x + 1, "band"), Points(x, x)], "band", xscale="log", equal=False),
+        Panel([Points(x, x, color=["tab:red"] * 50)], "polar", polar=True, ylim=(0, 5), hole=0.3),
+        Panel([Image(np.outer(x, x), (0, 1, 0, 1), levels=(-1, 0, 1), bar=True)], "contours"),
+    ]  # fmt: skip
+    return Drawn([Picture(panels, 2), Picture(panels[:1], name="extra")], {"size": size, "x": x},
+                 ["It was drawn."], [at_most(size, 5, what="size")], "A caption.")  # fmt: skip
+
+
+def draw_little(*, size, seed=0):
+    CALLS.append(size)
+    panel = Panel([Points([1.0], [float(seed)])], "one point", axes=False)
+    pictures = [Picture([panel], width=2, height=2), Picture([panel], name="extra", width=2)]
+    return Drawn(pictures, {"size": size, "x": np.ones(2)}, ["It was drawn."], [at_most(size, 5)])
+
+
+@pytest.fixture
+def spec():
+    CALLS.clear()
+    return Spec("BF24", "F1", "A test", draw_little, {"quick": {"size": 3}, "full": {"size": 9}})
+
+
+def test_a_figure_is_made_once(spec, tmp_path):
+    (tmp_path / "panels").mkdir()
+    first = make_figure(spec, tmp_path, "quick")
+    assert [path.name for path in first.files] == ["bf24-f1.png", "bf24-f1-extra.png"]
+    assert all(path.stat().st_size > 1000 for path in first.files)
+    assert not first.resumed
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.*")}
+    again = make_figure(spec, tmp_path, "quick")
+    assert again.resumed
+    assert CALLS == [3]
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.*")} == before
+    assert again.verdicts == first.verdicts
+    assert again.numbers == first.numbers
+    assert not list(tmp_path.rglob("*.part"))
+    # other settings, another seed, a damaged record or a lost file: made again
+    make_figure(spec, tmp_path, "quick", seed=1)
+    make_figure(spec, tmp_path, "full")
+    make_figure(spec, tmp_path, "quick")
+    assert CALLS == [3, 3, 9, 3]
+    (tmp_path / "records" / "bf24-f1.json").write_text("{")
+    make_figure(spec, tmp_path, "quick")
+    (tmp_path / "panels" / "bf24-f1-0.svg").unlink()
+    make_figure(spec, tmp_path, "quick")
+    assert CALLS == [3, 3, 9, 3, 3, 3]
+
+
+def test_what_must_be_seen_is_a_verdict(spec, tmp_path):
+    (tmp_path / "panels").mkdir()
+    assert make_figure(spec, tmp_path, "quick").verdicts[0].status is Status.HOLDS
+    bad = make_figure(spec, tmp_path, "full").verdicts[0]
+    assert bad.status is Status.FAILS
+    assert bad.surprising
+
+
+def test_a_skipped_figure_says_why_and_is_tried_again(tmp_path):
+    (tmp_path / "panels").mkdir()
+
+    def needs_data(*, seed=0):
+        raise Skipped("needs MNIST: set RELUFLOW_DATA")
+
+    spec = Spec("MMV24", "F5", "MNIST", needs_data, {"quick": {}, "full": {}})
+    made = make_figure(spec, tmp_path, "quick")
+    assert made.summary == ("Skipped: needs MNIST: set RELUFLOW_DATA",)
+    assert made.verdicts[0].status is Status.OUT_OF_SCOPE
+    assert not made.verdicts[0].surprising
+    assert not list(tmp_path.glob("records/*"))
+
+
+def test_a_verdict_is_made_once_unless_undecided(tmp_path):
+    calls = []
+
+    def count(seed, bound):
+        calls.append(bound)
+        if bound < 0:
+            raise ReluflowError("no bound")
+        return at_most(1, bound)
+
+    for bound in (2, -1):
+        check = Check("BF24-L3", "stated", str(bound), __name__, experiment=count,
+                      sizes={"quick": {"bound": bound}, "full": {"bound": bound}})  # fmt: skip
+        first, resumed = make_verdict(check, tmp_path, "quick")
+        assert not resumed
+        second, resumed = make_verdict(check, tmp_path, "quick")
+        assert first == second
+        assert resumed == (bound > 0)
+    assert calls == [2, -1, -1]
+
+
+def test_the_page_shows_figures_and_claims(tmp_path, monkeypatch):
+    spec = Spec("BF24", "F2", "A test", draw, {"quick": {"size": 3}, "full": {"size": 9}},
+                claims=("BF24-A1",))  # fmt: skip
+    all_figures()
+    monkeypatch.setitem(FIGURES, ("BF24", "F2"), spec)
+    done = reproduce("bf24", "f2", tmp_path, "quick")
+    assert not done.surprising
+    assert {(v.id, v.form) for v in done.verdicts} == {
+        ("BF24-A1", "printed"),
+        ("BF24-A1", "repaired"),
+    }
+    html = done.page.read_text()
+    assert html.count("data:image/svg+xml") == 5
+    assert "BF24-A1 (printed)" in html
+    assert 'class="status FAILS"' in html
+    assert "http" not in html.replace("http://www.w3.org", "")  # nothing is fetched
+    assert not reproduce("bf24", "f2", tmp_path, "quick").figures[0].verdicts[0].surprising
+    assert _package_function is reproduce
+
+
+def test_figures_are_claims_of_the_ledger():
+    for (paper, name), spec in all_figures().items():
+        assert spec.id == f"{paper}-{name}"
+        assert REGISTRY[spec.id].experiment is not None
+        assert set(spec.sizes) == {"quick", "full"}
+    assert [spec.name for spec in chosen("tk24")] == ["F1", "F2"]
+    with pytest.raises(ReluflowError, match="no figure 'BF24 F9' here yet"):
+        chosen("BF24", "F9")
+    with pytest.raises(ReluflowError, match="size must be one of"):
+        reproduce("BF24", "F2", size="huge")
+
+
+def test_svg_is_the_same_every_time_and_takes_the_colours_of_the_page():
+    for panel in draw(size=3).pictures[0].panels:
+        svg = to_svg(panel)
+        assert svg == to_svg(panel)
+        assert "currentColor" in svg
+        assert "prefers-color-scheme:dark" in svg
+        assert "#010203" not in svg
+        assert svg.startswith("<svg")
+        json.dumps(panel.to_dict())
+    assert len(compose(draw(size=3).pictures[0]).axes) == 5  # four panels and a colour bar
+
+
+def test_page_escapes_and_reports_what_it_cannot_write(tmp_path):
+    page = Page("<b>", "sub").heading("x", 3, "a").text("1 < 2", kind="soft").points(["<i>"])
+    page.table([{"s": Mark("HOLDS"), "n": 3, "f": 0.25, "t": "<u>", "b": True}]).table([])
+    page.links({"here": "#a"})
+    html = page.html
+    for raw in ("<b>", "<i>", "<u>"):
+        assert raw not in html
+    assert 'class="number">0.25</td>' in html
+    assert 'data-label="n"' in html  # names the value where a narrow screen hides the header
+    assert page.write(tmp_path / "p.html").read_text() == html
+    with pytest.raises(ReluflowError, match="cannot write"):
+        page.write(tmp_path / "none" / "p.html")
