@@ -195,8 +195,7 @@ class Verdict:
         if self.status is Status.OUT_OF_SCOPE:
             rest = f"not so here: {', '.join(failed)}" if failed else self.note
         elif c is None:
-            open_ = [f"{h.name} ({h.detail})" for h in self.hypotheses if h.ok is None]
-            rest = self.note or "; ".join(open_)
+            rest = self.note or "; ".join(h.detail or h.name for h in self.hypotheses)
         else:
             rest = f"{c.what + ': ' if c.what else ''}{c.measured:.6g} {c.sense} {c.bound:.6g}"
         unchecked = [h.name for h in self.hypotheses if h.ok is None]
