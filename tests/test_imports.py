@@ -27,7 +27,9 @@ ALLOWED = {
         "problem", "network", "landscape", "prediction", "optimum", "trajectory", "descent", "flow",
         "runtime",
     },
-    "report": {"problem", "network", "trajectory", "landscape", "prediction", "claims"},
+    "report": {
+        "problem", "network", "trajectory", "landscape", "prediction", "claims", "runtime",
+    },
     "papers": {
         "problem", "network", "trajectory", "landscape", "prediction", "optimum", "descent",
         "flow", "report", "claims", "runtime",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from reluflow import Network, Problem, descend, initialize
+from reluflow import Network, Problem, descend, initialize, limit
 from reluflow.flow import flow
 from reluflow.trajectory.observables import velocity
 
@@ -145,3 +145,17 @@ def test_lumped_equals_single():
     assert np.allclose(problem.outputs(one.final), problem.outputs(four.final), atol=1e-8)
     assert np.allclose(one.final.directions, four.final.directions[::4], atol=1e-7)
     assert len(four.events["time"]) == 4 * len(one.events["time"])
+
+
+def test_a_neuron_at_rest_on_a_kink_leaves_when_the_pull_returns():
+    """Its sample is fitted to rounding when another group arrives there: no pull decides a side.
+
+    The prediction, which shares no solver, has the same end.
+    """
+    rng = np.random.default_rng(41)
+    d, n, m = int(rng.integers(2, 6)), int(rng.integers(3, 13)), int(rng.integers(4, 31))
+    problem = Problem(rng.standard_normal((n, d)), rng.standard_normal(n))
+    net = initialize(problem, m, scale=1.0, rng=rng)
+    run = flow(problem, net.scaled(-100 * np.log(10.0) - net.log_norms.max()), t_end=4500.0)
+    assert run.status.startswith("The flow reached")
+    assert run.loss[-1] == pytest.approx(limit(problem, net).losses[-1], abs=1e-9)

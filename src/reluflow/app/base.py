@@ -1,23 +1,108 @@
-"""What all commands share: the application, common options, JSON output."""
+"""What all commands share: the application, common options, JSON output, --quiet."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import inspect
 import json
 import math
+import os
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
 from reluflow._version import __version__
 
-app = typer.Typer(
+_shown: list[TextIO] = []  # where JSON goes while --quiet holds back everything else
+
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, with --json).")
+]
+
+
+class App(typer.Typer):
+    """Typer, with --quiet in every command."""
+
+    def command(self, name: str | None = None, **named: Any) -> Any:
+        """Register a command."""
+        register = super().command(name, **named)
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            register(_with_quiet(function))
+            return function
+
+        return decorate
+
+
+def _with_quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with an option --quiet that holds back what it prints."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, quiet: bool = False, **named: Any) -> Any:
+        with _silence() if quiet else contextlib.nullcontext():
+            return function(*arguments, **named)
+
+    given = inspect.signature(function, eval_str=True)
+    option = inspect.Parameter(
+        "quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet
+    )
+    parameters = [*given.parameters.values(), option]
+    run.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing is printed but JSON; errors are printed by the entry point, outside."""
+    _shown.append(sys.stdout)
+    try:
+        with (
+            open(os.devnull, "w") as nowhere,
+            contextlib.redirect_stdout(nowhere),
+            contextlib.redirect_stderr(nowhere),
+        ):
+            yield
+    finally:
+        _shown.pop()
+
+
+app = App(
     name="reluflow",
     help="What a two-layer ReLU network learns when training starts from small weights.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _known_data(incomplete: str) -> list[str]:
+    """Completions of DATA: built-in names, and files a command reads."""
+    from reluflow.problem.datasets import names
+
+    place = Path(incomplete)
+    folder = place if incomplete.endswith("/") else place.parent
+    files = []
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            if path.is_dir() or path.suffix in (".csv", ".npz", ".toml", ".nc"):
+                files.append(f"{path}/" if path.is_dir() else str(path))
+    return [word for word in [*names(), *files] if word.startswith(incomplete)]
+
+
+DataName = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A CSV (label last), an .npz with X and y, or a built-in name.",
+        autocompletion=_known_data,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder for what is made.")]
 
@@ -39,7 +124,12 @@ def _root(
 
 def print_json(value: Any) -> None:
     """Print any plain value; arrays become lists, what JSON cannot hold becomes null or text."""
-    print(json.dumps(_plain(value), indent=2))
+    print(as_json_text(value), file=_shown[-1] if _shown else None)
+
+
+def as_json_text(value: Any) -> str:
+    """JSON of any plain value, as :func:`print_json` prints it."""
+    return json.dumps(_plain(value), indent=2)
 
 
 def _plain(value: Any) -> Any:

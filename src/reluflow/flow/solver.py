@@ -13,6 +13,7 @@ from reluflow.flow.landing import company, correct, land, must_stop
 from reluflow.flow.leaper import Leaper
 from reluflow.flow.present import Present
 from reluflow.flow.trial import Trial
+from reluflow.kernels.flow_pull import pull_at
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -20,6 +21,7 @@ Index = NDArray[np.int64]
 LONGEST = 4.0  # most e-folds of growth in one step
 REBASE = 2.0  # a propagator is renewed once it may have grown by this many e-folds
 NOBODY = np.empty(0, np.int64)
+_UNSURE = 8  # arrivals in a row after which the present pull is not trusted
 
 
 class Taken(NamedTuple):
@@ -62,7 +64,7 @@ class Solver(Present):
         if stop >= 0:
             theta, k = float(trial.theta[stop]), int(trial.kink[stop])
             if theta * h <= 1e-15 * max(self.t, h):
-                self._arrive(company(trial, stop, k, s.C), k)
+                self._arrive(company(trial, stop, k, s.C), k, self._pull_ahead())
                 return 0.0
             h = land(trial, stop, k, theta * h)
             arrivals = company(trial, stop, k, trial.new)
@@ -86,10 +88,23 @@ class Solver(Present):
         self.h = following if not whole or following > h else max(following, self.h)
         return h
 
-    def _arrive(self, which: Index, k: int) -> None:
+    def _pull_ahead(self) -> Array:
+        """The pull that decides where neurons on a kink go: that of now, or of a little later.
+
+        Where nothing pulls at the moment, the sign of its rounding error would send a neuron to
+        the side that it is about to leave, again and again.
+        """
+        if self.stuck < _UNSURE:
+            return self.c
+        self.trial.sample()
+        c = np.empty_like(self.c)
+        pull_at(self.trial.cn, min(1.0, 1e-6 * 4.0 ** (self.stuck - _UNSURE)), c)
+        return c
+
+    def _arrive(self, which: Index, k: int, c: Array) -> None:
         """Settle neurons that stand on the kink of sample k now."""
         self.state.sync()
-        self.settle(which, k, self.c)
+        self.settle(which, k, c)
         self.renew()
         self.stuck += 1
 

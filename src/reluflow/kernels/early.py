@@ -110,13 +110,14 @@ def ride_all(V, s, U, X, c, leak, hold, floor, t, most):
 
     ``hold`` (m,) says who stays at repelling hyperplanes. What counts as no pull is measured
     against the sum of |c_k||x_k|, or ``floor`` if larger. Returns ends, growths, directions and
-    log|w| (at the end: log|w| - growth t in the limit), sides; NaN where a path is lost.
+    log|w| (at the end: log|w| - growth t in the limit), sides, times of the last events; NaN
+    where a path is lost.
     """
     m, d = V.shape
     (X, c, leak, xn, total, _), events = _prepare(X, c, leak, True, floor, most)
     times = np.empty(0) if np.isinf(t) else np.full(1, t)
     save = (times, np.empty((times.size, d)), np.empty(times.size), np.empty(times.size))
-    ends, growth, sides = np.empty(m, np.int8), np.zeros(m), U.copy()
+    ends, growth, sides, last = np.empty(m, np.int8), np.zeros(m), U.copy(), np.zeros(m)
     out, logs, w = np.empty((m, d)), np.full(m, np.nan), np.empty(d)
     for j in range(m):
         b, log = _unit(V[j], s[j], w)
@@ -124,7 +125,7 @@ def ride_all(V, s, U, X, c, leak, hold, floor, t, most):
         if times.size:
             save[3][0] = np.nan
         found = run(w, b, sides[j], data, save, out[j], 0.5, False, events)
-        ends[j], growth[j], logs[j] = found[0], found[1], found[3] + log
+        ends[j], growth[j], logs[j], last[j] = found[0], found[1], found[3] + log, found[7]
         if times.size:
             size = 0.0
             for i in range(d):
@@ -134,4 +135,4 @@ def ride_all(V, s, U, X, c, leak, hold, floor, t, most):
             for i in range(d):
                 out[j, i] /= size
             logs[j] = save[3][0] + log + np.log(size)
-    return ends, growth, out, logs, sides
+    return ends, growth, out, logs, sides, last

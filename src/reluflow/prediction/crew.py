@@ -46,6 +46,8 @@ class Settled:
         The path could not be followed.
     U : array (k, n)
         Sides of the hyperplanes on which they end.
+    times : array (k,)
+        How long settling takes: the last event and one unit of the rate.
     """
 
     V: Array
@@ -54,6 +56,7 @@ class Settled:
     dead: NDArray[np.bool_]
     lost: NDArray[np.bool_]
     U: Sides
+    times: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,15 +126,16 @@ class Crew:
 
     def moved(self, c: Array, t: float) -> Crew:
         """Everybody after a time t under the constant pull c."""
-        _, _, V, log, U = self._ride(c, t)
+        _, _, V, log, U, _ = self._ride(c, t)
         return replace(self, V=V, log=self.log + log, U=U)
 
     def settled(self, c: Array) -> Settled:
         """Limit directions and rates of everybody under the constant pull c."""
-        ends, rates, V, offsets, U = self._ride(c, np.inf)
-        return Settled(V, rates, offsets + self.log, ends == 1, ends == 4, U)
+        ends, rates, V, offsets, U, last = self._ride(c, np.inf)
+        times = last + np.divide(1.0, rates, out=np.zeros_like(rates), where=rates > 0.0)
+        return Settled(V, rates, offsets + self.log, ends == 1, ends == 4, U, times)
 
-    def _ride(self, c: Array, t: float) -> tuple[Sides, Array, Array, Array, Sides]:
+    def _ride(self, c: Array, t: float) -> tuple[Sides, Array, Array, Array, Sides, Array]:
         # active neurons leave a hyperplane that comes to repel: they are pressed against it from
         # the side of vanishing slope, so that staying is the exception
         from reluflow.kernels.early import ride_all

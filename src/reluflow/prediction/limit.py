@@ -99,7 +99,7 @@ def limit(
         raise ReluflowError("signs were given without directions: give directions= as well")
     else:
         start = from_infinite_width(problem)
-    stairs = Staircase(problem, start.units, dict(start.dead))
+    stairs = Staircase(problem, start.units, dict(start.dead), start.relaxation)
     with Interrupt() as interrupt:
         began = time.monotonic()
 
@@ -171,6 +171,7 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
         weights=start.weights,
         offsets=np.array([jump.offset for jump in jumps]),
         constants=constants,
+        relaxation=np.array([plateau.relaxation for plateau in plateaus]),
         residuals=np.array([plateau.residual for plateau in plateaus]),
     )
 

@@ -46,6 +46,13 @@ class Linear:
     pulls: Array
     start: Array
 
+    @property
+    def relaxation(self) -> float:
+        """Time constant of the slowest mode that is not flat."""
+        top = self.values.max(initial=0.0)
+        modes = self.values[self.values > 1e-12 * top]
+        return float(1.0 / modes.min()) if modes.size else 0.0
+
     def pull_shift(self, t0: float, t1: float) -> Array:
         """Average of c - c* over [t0, t1] along the linear flow."""
         rate = np.maximum(self.values, 0.0)

@@ -84,6 +84,9 @@ class JumpProcess:
     constants : array (K+1, m) or None
         On plateau i a dormant neuron has :math:`\log|w_j| = L \beta_j(t/L) + K_j` in real time t;
         these are the K_j, nan for active and dead neurons.
+    relaxation : array (K+1,) or None
+        Real time in which active and dormant neurons come to rest on each plateau (the slowest
+        mode, the last event of a dormant neuron); a plateau much shorter than that is not seen.
     residuals : array (K+1,)
         Stationarity residual of each saddle.
     branches : tuple of JumpProcess
@@ -112,6 +115,7 @@ class JumpProcess:
     weights: Array | None = None
     offsets: Array | None = None
     constants: Array | None = None
+    relaxation: Array | None = None
     residuals: Array = field(default_factory=lambda: np.empty(0))
     branches: tuple[JumpProcess, ...] = ()
 
@@ -201,6 +205,16 @@ class JumpProcess:
             others = np.delete(when, group)
             gaps[i] = (others.min(initial=np.inf) - first) / max(first, 1e-300)
         return gaps
+
+    def rests_at(self, scale: float | None = None, log_scale: float | None = None) -> Array:
+        """Length of each plateau before a jump over its relaxation time, at this scale.
+
+        Below about 20 a run from this scale jumps on before it has come to rest.
+        """
+        length = np.diff(np.concatenate([[0.0], self.jump_times(scale, log_scale)]))
+        if self.relaxation is None:
+            return np.full(self.n_jumps, np.nan)
+        return length / np.maximum(self.relaxation[:-1], 1e-300)
 
     def predicted_loss(
         self, t: ArrayLike, scale: float | None = None, log_scale: float | None = None

@@ -69,6 +69,7 @@ class Plateau:
     start: float
     pull: Array
     residual: float
+    relaxation: float
     diverging: bool
     active: tuple[tuple[Array, float, float, Indices, Array], ...]  # v, s, log, members, share
     # v, rate, exponent, members, constants
@@ -90,7 +91,9 @@ class Jump:
 class Staircase:
     """The process in the making; `run` goes on to the end or to the budget."""
 
-    def __init__(self, problem: Problem, units: list[Unit], dead: dict[int, float]) -> None:
+    def __init__(
+        self, problem: Problem, units: list[Unit], dead: dict[int, float], relaxation: float
+    ) -> None:
         self.problem = problem
         self.dormant, self.active = units, list[Unit]()
         self.dead = dead  # neuron -> exponent at its death
@@ -102,7 +105,7 @@ class Staircase:
         self.jumps: list[Jump] = []
         self.trouble = ""
         self.steps = 0
-        self._note_plateau(0.0)
+        self._note_plateau(0.0, relaxation)
 
     def run(self, max_jumps: int, tie: float, tick: Callable[[], bool]) -> None:
         """Jump until nobody grows, ``max_jumps`` is reached or ``tick`` says stop."""
@@ -164,7 +167,7 @@ class Staircase:
         self.trouble = STOPPED if found.stopped else found.trouble
         self.pull = found.pull
         self._settle(riders, found, tau, C)
-        self._note_plateau(found.residual)
+        self._note_plateau(found.residual, found.relaxation)
 
     def _reads(self, u: Unit) -> NDArray[np.bool_]:
         """Samples on which a unit is active."""
@@ -202,12 +205,13 @@ class Staircase:
             self.dormant.append(u)
         self.active = [u for j, u in enumerate(self.active) if j not in gone]
 
-    def _note_plateau(self, residual: float) -> None:
+    def _note_plateau(self, residual: float, relaxation: float) -> None:
         self.plateaus.append(
             Plateau(
                 start=self.tau,
                 pull=self.pull,
                 residual=residual,
+                relaxation=relaxation,
                 diverging=self.diverging,
                 active=tuple((u.v, u.s, u.log, u.members, u.share) for u in self.active),
                 dormant=tuple(

@@ -35,6 +35,8 @@ class Start:
         Neurons that never move again, with their exponent.
     view : str
         What was assumed.
+    relaxation : float
+        Time in which the neurons settle.
     open : tuple of str
         What the limit does not determine.
     weights : array (m,) or None
@@ -45,6 +47,7 @@ class Start:
     signs: NDArray[np.int8]
     dead: dict[int, float]
     view: str
+    relaxation: float
     open: tuple[str, ...] = ()
     weights: Array | None = None
 
@@ -74,6 +77,7 @@ def from_network(problem: Problem, net: Network, view: str = "this network") -> 
     groups = _groups(V, sign, alive)
     heads = np.array([members[K[members].argmax()] for members in groups], dtype=int)
     sides = _sides(problem, net, heads)
+    settling = numbers[3] + np.divide(1.0, rates, out=np.zeros_like(rates), where=rates > 0.0)
     units = [
         Unit(V[j], float(sign[j]), members, K[members], U, g=rates[j])
         for j, members, U in zip(heads, groups, sides, strict=True)
@@ -83,6 +87,7 @@ def from_network(problem: Problem, net: Network, view: str = "this network") -> 
         signs=np.where(alive, sign, 0).astype(np.int8),
         dead=dict.fromkeys(np.flatnonzero(~alive).tolist(), -1.0),
         view=view,
+        relaxation=float(settling[alive].max(initial=0.0)),
         open=_open_questions(ends, counts[:, 3], rates),
     )
 
@@ -144,6 +149,7 @@ def from_infinite_width(problem: Problem) -> Start:
         units=start.units,
         signs=start.signs,
         dead=start.dead,
+        relaxation=start.relaxation,
         view=f"infinite width: {words}, so the process depends on the data alone",
         open=tuple(notes),
         weights=w,
@@ -158,7 +164,7 @@ def _sides(problem: Problem, net: Network, heads: NDArray[np.int64]) -> Sides:
     hold = np.ones(len(heads), dtype=bool)
     pull, most = np.array(problem.pull), most_events(problem.n)
     W, a = net.W[heads], net.a[heads]
-    return ride_all(W, a, unknown, problem.X, pull, problem.leak, hold, 0.0, np.inf, most)[-1]
+    return ride_all(W, a, unknown, problem.X, pull, problem.leak, hold, 0.0, np.inf, most)[4]
 
 
 def _groups(V: Array, sign: NDArray[np.int8], alive: NDArray[np.bool_]) -> list[NDArray[np.int64]]:

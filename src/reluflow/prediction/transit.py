@@ -49,6 +49,8 @@ class Transit:
         That pull.
     residual : float
         Largest |D_j| of an active neuron over the first sum of |c_k||x_k|.
+    relaxation : float
+        Time that active neurons and tracers take to come to rest there.
     gains : array
         For each tracer, the limit of log|w(t)| - rate t after the phase, if log|w(t)| - rate t
         tended to 0 before it, t = 0 being where the group would reach norm 1 unhindered.
@@ -71,6 +73,7 @@ class Transit:
     settled: Settled
     pull: Array
     residual: float
+    relaxation: float
     gains: Array
     half: float
     diverging: bool
@@ -204,6 +207,11 @@ def _finish(
         settled=settled,
         pull=c,
         residual=residual,
+        relaxation=max(
+            np.inf if found is None else found.linear.relaxation,
+            settled.times.max(initial=0.0),
+            0.1 * left,  # the phase itself, which comes within e^-10 of its end
+        ),
         gains=settled.offsets - settled.rates * t,
         half=_half_time(trail, acting, 0 if found is None else n_group, c),
         diverging=found is None,
@@ -257,6 +265,7 @@ def _given_up(crew: Crew, c: Array, t: float, why: str, steps: int) -> Transit:
         settled=settled,
         pull=c,
         residual=float("nan"),
+        relaxation=float("nan"),
         gains=settled.offsets - settled.rates * t,
         half=float("nan"),
         diverging=False,

@@ -1,0 +1,181 @@
+"""[BF24]_ Lemmas 5, 6 and 15 to 18: positive neurons grow as one bundle to the line (phase 2).
+
+Where the paper writes O(.) or Theta(.), the constant of its proof is computed for the data at
+hand, or the exponent is fitted over a range of scales.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.bf24_cones import least_mean
+from reluflow.claims.bf24_data import extreme_samples
+from reluflow.claims.bf24_runs import Story, log_gain, phased, ratios
+from reluflow.claims.claim import Found
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+
+Array = NDArray[np.float64]
+
+
+def _reached(*records: int | None) -> Hypothesis:
+    """Whether the run reaches the phases that are asked for."""
+    return Hypothesis("the run reaches the end of the phase", None not in records)
+
+
+def _products(story: Story, i: int) -> Array:
+    """<v_j, x_k> of the positive neurons at record i."""
+    return np.asarray(ratios(story.path[i])[story.positive] @ story.problem.X.T)
+
+
+def _pair_defect(story: Story, i: int) -> float:
+    """Largest 1 - <v_i, v_j> over pairs of positive neurons."""
+    v = ratios(story.path[i])[story.positive]
+    # 1 - <v, v'> = |v - v'|^2/2 + (1 - |v|^2)/2 + (1 - |v'|^2)/2, without cancellation in the first
+    spread = max(float(np.sum((v - u) ** 2, axis=1).max()) for u in v)
+    return spread / 2 + float((1 - np.sum(v**2, axis=1)).max())
+
+
+def bundle_forms(evidence: Evidence) -> Found:
+    """Lemma 5: at tau2 sum a^2 = eps2, <v, x_k> = Omega(1), negatives smaller, tau2 not early."""
+    story = Story(evidence)
+    i = story.second
+    if i is None:
+        return Found((), [_reached(i)])
+    D, lam2 = float(np.linalg.norm(story.D_star)), np.exp(2 * story.log_lambda)
+    half = _products(story, i) / (story.D_star @ story.problem.X.T / D)
+    fall = log_gain(story.path[i], story.start)[story.negative].max(initial=-np.inf)
+    # a_i grows at most like |D*| + lambda^2 mean |x|^2 (negative outputs), from lambda^{1 - 2 eps}
+    rate = D + lam2 * float(np.mean(np.sum(story.problem.X**2, axis=1)))
+    late = (-(1 - 2 * story.eps) * story.log_lambda + 0.5 * np.log(story.eps2)) / rate
+    return Found(
+        [
+            at_least(half.min(), 0.5, what="<v_i, x_k> |D*| / <D*, x_k> at tau2"),
+            at_most(fall, 10 * evidence.rtol, what="rise of log |a|, negative neurons"),
+            at_least(story.times[i] - story.tau, late, what="tau2 - tau against (1-2eps) log"),
+        ],
+        [_reached(i)],
+    )
+
+
+def bundle_tightens(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
+    """Lemma 5: the largest pair defect at tau2 falls at least like lambda^{1 - eps}."""
+    stories = [Story(phased(seed, m, log)) for log in logs]
+    defects = [_pair_defect(s, s.second) for s in stories if s.second is not None]
+    slope = np.polyfit(np.array(logs), np.log(defects), 1)[0]
+    return [
+        at_least(slope, 1 - stories[0].eps, what="exponent of max 1 - <v_i, v_j> at tau2 in lambda")
+    ]
+
+
+def line_is_near(evidence: Evidence) -> Found:
+    """Lemma 6: the bundle comes within eps3 of beta*, in time, correlated, negatives tiny."""
+    story = Story(evidence)
+    i, j = story.second, story.third
+    if i is None or j is None:
+        return Found((), [_reached(i, j)])
+    low, high = story.spectrum
+    far = np.sqrt(high / low) * (np.linalg.norm(story.beta) + story.eps2)
+    latest = np.log(far / story.eps3) / (low * story.eps2)
+    growth = log_gain(story.path[j], story.start)[story.negative].max(initial=-np.inf)
+    return Found(
+        [
+            at_most(story.gap[j], story.eps3, what="|beta* - sum a w| at tau3"),
+            at_least(_products(story, j).min(), delta_prime(story).min(), what="<v_i, x_k> at tau3"),
+            at_most(growth / -story.log_lambda, story.eps, what="log |a/a0| / log(1/lambda) on N"),
+            at_most(story.times[j] - story.times[i], latest, what="tau3 - tau2"),
+        ],
+        [_reached(i, j)],
+    )
+
+
+def delta_prime(story: Story) -> Array:
+    """Lower bound of <v_i, x_k> on [tau2, tau3] for k in Kset, from the proof of Lemma 17.
+
+    d<v_i, x_k>/dt = <D, x_k> - <v_i, D><v_i, x_k> with <D, x_k> >= margin_k/n - f(x_k)|x_k|^2/n,
+    margin the slack of Assumption 5, and f(x_k) <= A <v_i, x_k> + |x_k| A spread.
+    """
+    p = story.problem
+    assert story.second is not None
+    assert story.third is not None
+    K = p.X @ p.X.T
+    size2 = np.diag(K)
+    off = np.sqrt(np.sum(K**2, axis=1) - size2**2)
+    loss = float(story.evidence.run.loss[0]) if story.evidence.run is not None else np.nan
+    margin = p.y * size2 - np.sqrt(2 * p.n * loss) * off  # the loss never rises above its start
+    A = float(story.mass[story.second : story.third + 1].max())
+    push = float(np.linalg.norm(story.residual[story.second : story.third + 1], axis=1).max())
+    spread = np.sqrt(2 * max(_pair_defect(story, i) for i in (story.second, story.third)))
+    rest = (margin - A * spread * size2**1.5) / p.n / (A * size2 / p.n + push)
+    first = _products(story, story.second).min(axis=0)
+    return np.asarray(np.minimum(first, rest)[extreme_samples(p)])
+
+
+def aligned_by_tau(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
+    """Lemma 15: at tau <v, x_k> falls short of <D*, x_k>/|D*| by O(lambda^{eps/2}) at most."""
+    short = []
+    for log in logs:
+        story = Story(phased(seed, m, log))
+        assert story.first is not None
+        reach = story.D_star @ story.problem.X.T / np.linalg.norm(story.D_star)
+        short.append(float((reach - _products(story, story.first)).max()))
+    slope = np.polyfit(np.array(logs), np.log(short), 1)[0]
+    return [at_least(slope, story.eps / 2, what="exponent of the largest shortfall in lambda")]
+
+
+def bundle_is_bounded(evidence: Evidence) -> Found:
+    """Lemma 16: sum a^2 <= (|y| + |y - f_0|)/(sqrt(n) alpha |v|), and alpha of Eq. 49 > 0."""
+    story = Story(evidence)
+    i, j = story.second, story.third
+    if i is None or j is None:
+        return Found((), [_reached(i, j)])
+    p, alpha = story.problem, least_mean(story.problem)
+    assert evidence.run is not None
+    shortest = min(
+        float(np.linalg.norm(ratios(net)[story.positive], axis=1).min())
+        for net in story.path[i : j + 1]
+    )
+    negative = max(
+        float(np.sum(net.weights()[1][story.negative] ** 2)) for net in story.path[i : j + 1]
+    )
+    mean = np.sqrt(np.mean(p.y**2)) + np.sqrt(2 * evidence.run.loss[0])
+    mean += negative * np.mean(np.linalg.norm(p.X, axis=1))
+    return Found(
+        [
+            at_least(alpha, 1e-6, what="alpha of Eq. 49"),
+            at_most(story.mass[i : j + 1].max(), mean / (alpha * shortest), what="sum a^2 over I"),
+        ],
+        [_reached(i, j)],
+    )
+
+
+def bundle_stays_inside(evidence: Evidence) -> Found:
+    """Lemma 17: on [tau2, tau3] every positive neuron keeps <v, x_k> above a constant > 0."""
+    story = Story(evidence)
+    i, j = story.second, story.third
+    if i is None or j is None:
+        return Found((), [_reached(i, j)])
+    least = np.min([_products(story, t).min(axis=0) for t in range(i, j + 1)], axis=0)
+    bound = delta_prime(story)
+    extreme = extreme_samples(story.problem)
+    return Found(
+        [at_least(bound.min(), 0.0, what="least delta' of the proof")]
+        + [
+            at_least(least[k], value, what=f"least <v_i, x_{k + 1}> on [tau2, tau3]")
+            for k, value in zip(extreme, bound, strict=True)
+        ],
+        [_reached(i, j)],
+    )
+
+
+def bundle_keeps_its_size(evidence: Evidence) -> Found:
+    """Lemma 18: sum of a^2 over I stays at least eps2 on [tau2, tau3]."""
+    story = Story(evidence)
+    i, j = story.second, story.third
+    if i is None or j is None:
+        return Found((), [_reached(i, j)])
+    return Found(
+        [at_least(story.mass[i : j + 1].min(), story.eps2, what="least sum a^2 on [tau2, tau3]")],
+        [_reached(i, j)],
+    )

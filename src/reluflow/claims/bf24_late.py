@@ -1,0 +1,243 @@
+"""[BF24]_ Lemmas 19 to 24 and Corollary 1: near the line the bundle converges (phase 3).
+
+As in :mod:`reluflow.claims.bf24_growth`, O(.) is replaced by the constant of the proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.bf24_runs import Story, ratios
+from reluflow.claims.claim import Found
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.invariants import moved
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.landscape import D, pattern
+from reluflow.network import Network
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-13  # of losses near 1, below which their excess over the limit says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Late(Story):
+    """The records from tau3 on."""
+
+    @property
+    def reached(self) -> Hypothesis:
+        return Hypothesis("the run reaches the end of phase 2", self.third is not None)
+
+    @cached_property
+    def records(self) -> range:
+        assert self.third is not None
+        return range(self.third, len(self.times))
+
+    @cached_property
+    def since(self) -> Array:
+        """t - tau3 of the late records."""
+        return self.times[self.records.start :] - self.times[self.records.start]
+
+    @cached_property
+    def anchor(self) -> Network:
+        """The network at tau3."""
+        return self.path[self.records.start]
+
+    @cached_property
+    def slack(self) -> float:
+        """sum of a^2 over N at tau3 times max |x|: what negative neurons add to f at most."""
+        a = self.anchor.weights()[1][self.negative]
+        return float(np.sum(a**2) * np.linalg.norm(self.problem.X, axis=1).max())
+
+    @cached_property
+    def excess(self) -> Array:
+        """L - L_beta* at the late records."""
+        assert self.evidence.run is not None
+        rest = self.problem.y - self.problem.X @ self.beta
+        return np.asarray(self.evidence.run.loss[self.records.start :] - np.mean(rest**2) / 2)
+
+    @cached_property
+    def rate(self) -> float:
+        """sigma_min |beta*| / 2: the rate a of Lemma 22 is the least of it and c4/4."""
+        return self.spectrum[0] * float(np.linalg.norm(self.beta)) / 2
+
+    @cached_property
+    def turned(self) -> float:
+        """Integral of |D^t| from tau3 on, by the trapezoidal rule (an upper bound: convex)."""
+        sizes = np.linalg.norm(self.residual[self.records.start :], axis=1)
+        return float(np.trapezoid(sizes, self.since))
+
+
+def late(evidence: Evidence) -> Late:
+    """The late part of a run."""
+    return Late(evidence)
+
+
+def mixed(story: Late, net: Network) -> NDArray[np.bool_]:
+    """Neurons with active and inactive samples."""
+    side = pattern(story.problem, net.W)
+    on, off = (side > 0).any(axis=1), (side < 0).any(axis=1)
+    return np.asarray(on & off & np.isfinite(net.log_norms))
+
+
+def outputs_near_line(evidence: Evidence) -> Found:
+    """Lemma 19: |f - <beta*, x>| <= |x| (eps3 + sum_N a^2 + 2 (|a at tau3| + eps4) eps4)."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    p = story.problem
+    size = np.linalg.norm(p.X, axis=1)
+    a = story.anchor.weights()[1]
+    worst = -np.inf
+    for i in story.records:
+        net = story.path[i]
+        far = moved(story.anchor, net)
+        bound = size * (story.eps3 + np.sum(a[story.negative] ** 2))
+        bound = bound + size * 2 * (np.sqrt(np.sum(a**2)) + far) * far
+        gap = np.abs(p.outputs(net) - p.X @ story.beta)
+        worst = max(worst, float((gap / bound).max()))
+    return Found([at_most(worst, 1.0, what="|f - <beta*, x>| over its bound")], [story.reached])
+
+
+def mixed_neurons_fade(evidence: Evidence) -> Found:
+    """Lemma 20: mixed neurons are never more, R_t falls and starts below lambda^{2 - 2 eps}/2."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    masks = [mixed(story, story.path[i]) for i in story.records]
+    new = sum(int(np.count_nonzero(b & ~a)) for a, b in zip(masks, masks[1:], strict=False))
+    # the neurons that are mixed at tau3 while they are: the largest rate of log |w|^2
+    rates = []
+    logs = [2 * story.path[i].log_norms for i in story.records]
+    for k, (a, b) in enumerate(zip(masks, masks[1:], strict=False)):
+        both = a & b
+        if both.any():
+            rates.append(float((logs[k + 1] - logs[k])[both].max() / np.diff(story.since)[k]))
+    first = masks[0]
+    top = float(logs[0][first].max(initial=-np.inf))
+    size = top + np.log(np.sum(np.exp(logs[0][first] - top))) if first.any() else -np.inf
+    found = [
+        equals(new, 0, tolerance=0, what="neurons that become mixed after tau3"),
+        equals(masks[-1].sum(), 0, tolerance=0, what="mixed neurons at the end"),
+        at_most(size, (2 - 2 * story.eps) * story.log_lambda, what="log 2 R at tau3"),
+    ]
+    if rates:
+        found.append(at_most(max(rates), 0.0, what="largest rate of |w|^2 of a mixed neuron"))
+    note = f"{int(first.sum())} neurons are mixed at tau3."
+    return Found(found, [story.reached], note)
+
+
+def gradient_dominates(evidence: Evidence) -> Found:
+    """Lemma 21: |grad|^2 >= sigma_min |beta*| (L - L_beta*) - O(lambda^{2 - 2 eps})."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    p, worst = story.problem, np.inf
+    for i, excess in zip(story.records, story.excess, strict=True):
+        if excess > max(ROUNDING, story.slack):
+            net = story.path[i]
+            push = D(p, net.W, p.pull_at(p.outputs(net)))
+            W, a = net.weights()
+            grad2 = np.sum(a**2 * np.sum(push**2, axis=1)) + np.sum(np.sum(W * push, axis=1) ** 2)
+            worst = min(worst, float(grad2 / excess))
+    return Found(
+        [at_least(worst, 2 * story.rate, what="least |grad|^2 / (L - L_beta*) after tau3")],
+        [story.reached],
+    )
+
+
+def excess_decays(evidence: Evidence) -> Found:
+    """Lemma 22: L - L_beta* <= (sigma_max eps3^2/2 + slack) e^{-a (t - tau3)}."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    first = story.spectrum[1] * story.eps3**2 / 2 + story.slack
+    seen = story.excess > ROUNDING
+    rate = -np.polyfit(story.since[seen], np.log(story.excess[seen]), 1)[0]
+    over = story.excess / (first * np.exp(-story.rate * story.since) + ROUNDING)
+    return Found(
+        [
+            at_most(over.max(), 1.0, what="L - L_beta* over sigma_max eps3^2/2 e^{-a t}"),
+            at_least(rate, story.rate, what="fitted rate of L - L_beta*"),
+        ],
+        [story.reached],
+    )
+
+
+def push_is_integrable(evidence: Evidence) -> Found:
+    """Lemma 23: the integral of |D| after tau3 is at most 2 sigma_max eps3 / a."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    bound = 2 * story.spectrum[1] * story.eps3 / story.rate
+    return Found(
+        [at_most(story.turned, bound, what="integral of |D| after tau3")], [story.reached]
+    )
+
+
+def push_is_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:
+    """Lemmas 23, 24: integral and relative moves shrink at least like eps3."""
+    from reluflow.claims.bf24_runs import phased
+
+    runs = [Late(phased(seed, m), eps3=e) for e in eps3]
+    slope = np.polyfit(np.log(eps3), np.log([r.turned for r in runs]), 1)[0]
+    return [at_least(slope, 0.9, what="exponent of the integral of |D| in eps3")]
+
+
+def neurons_stay(evidence: Evidence) -> Found:
+    """Lemma 24: with J the integral of |D|: a moves by e^J - 1, w by e^J + J - 1, v by 2 J."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    J, ref = story.turned, story.anchor
+    I, N = story.positive, story.negative
+    worst = np.zeros(4)
+    for i in story.records:
+        net = story.path[i]
+        ratio = np.sign(net.a) * np.exp(net.log_outer - ref.log_outer)
+        change = np.abs(ratio * np.sign(ref.a) - 1)
+        v, before = ratios(net), ratios(ref)
+        w = np.linalg.norm((ratio * np.sign(ref.a))[:, None] * v - before, axis=1)
+        here = [
+            change[I].max(initial=0.0), w[I].max(initial=0.0),
+            np.linalg.norm(v - before, axis=1)[I].max(initial=0.0),
+            max(change[N].max(initial=0.0), w[N].max(initial=0.0)),
+        ]  # fmt: skip
+        worst = np.maximum(worst, here)
+    return Found(
+        [
+            at_most(worst[0], np.expm1(J), what="relative move of a, positive neurons"),
+            at_most(worst[1], np.expm1(J) + J, what="move of w over a, positive neurons"),
+            at_most(worst[2], 2 * J, what="move of v, positive neurons"),
+            at_most(worst[3], 2 + 2 * J, what="relative move of negative neurons"),
+        ],
+        [story.reached],
+    )
+
+
+def neighbourhood_is_kept(evidence: Evidence) -> Found:
+    """Corollary 1: theta stays within eps4 of tau3, <v, x_k> above delta4 |x_k|, to rest."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    J, a = story.turned, story.anchor.weights()[1]
+    eps4 = np.hypot(np.expm1(J), np.expm1(J) + J) * np.sqrt(np.sum(a[story.positive] ** 2))
+    eps4 += (2 + 2 * J) * np.sqrt(2 * np.sum(a[story.negative] ** 2))
+    size = np.linalg.norm(story.problem.X, axis=1)
+    cosines = [
+        (ratios(story.path[i])[story.positive] @ story.problem.X.T / size).min()
+        for i in story.records
+    ]
+    far = max(moved(story.anchor, story.path[i]) for i in story.records)
+    return Found(
+        [
+            at_most(far, eps4, what="|theta - theta at tau3|, eps4 of the proof"),
+            at_least(min(cosines), cosines[0] - 2 * J, what="least <v, x_k>/|x_k|"),
+            at_least(min(cosines), 0.0, what="which is positive"),
+        ],
+        [story.reached],
+    )

@@ -1,0 +1,190 @@
+"""[BF24]_ Section 4: runs on which its phases are checked, and where the phases end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.bf24_data import least_squares
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.invariants import dead
+from reluflow.network import Network, initialize
+from reluflow.problem import Problem, datasets
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+EPS, EPS2, EPS3 = 0.25, 0.05, 0.05  # thresholds of the phases: time tau, norm, distance to beta*
+
+
+@cache
+def converged(seed: int, m: int, kind: str = "balanced") -> Evidence:
+    """A run on the A3c points to its end."""
+    from reluflow.flow.flow import flow
+
+    problem = datasets.a3c()
+    net = initialize(problem, m, scale=1e-3, kind=kind, rng=seed)
+    times = np.concatenate([np.linspace(0.0, 60.0, 241), [200.0, 1000.0]])
+    return Evidence.of(problem, flow(problem, net, t_end=1000.0, save=times))
+
+
+@cache
+def phased(seed: int, m: int, log_scale: float = -14.0, kind: str = "dominated") -> Evidence:
+    """Three points of Assumption 3 from a scale at which phases are well apart, densely recorded.
+
+    Sixteen neurons with a < 0 start within angles 0.1 down to scale/20 of D*: these keep active
+    samples for longest (the angle grows like e^{|D*| t}), some of them into the last phase.
+    """
+    from reluflow.flow.flow import flow
+
+    problem = datasets.assumption3_box(0.09, seed)
+    net = initialize(problem, m, log_scale=log_scale, kind=kind, rng=seed)
+    D = problem.pull @ problem.X
+    angle = np.arctan2(D[1], D[0]) + np.geomspace(0.1, np.exp(log_scale) / 20, 16) * np.tile([1, -1], 8)
+    W, a = net.W.copy(), net.a.copy()
+    W[:16] = np.abs(a[:16, None]) * np.column_stack([np.cos(angle), np.sin(angle)])
+    a[:16] = -np.abs(a[:16])
+    net = Network(W, a, net.log_scale, net.leak, net.bias)
+    growth = -log_scale / float(np.linalg.norm(D))
+    times = np.concatenate([np.linspace(0.0, growth + 60.0, 801), growth + np.array([200.0, 900])])
+    return Evidence.of(problem, flow(problem, net, t_end=float(times[-1]), save=times))
+
+
+@cache
+def aligning(seed: int, m: int, log_scale: float = np.log(1e-3), t_end: float = 3.0) -> Evidence:
+    """Early alignment on the three points of Figure 2, dominated start."""
+    from reluflow.flow.flow import flow
+
+    problem = datasets.three_points()
+    net = initialize(problem, m, log_scale=log_scale, kind="dominated", rng=seed)
+    run = flow(problem, net, t_end=t_end, save=np.linspace(0.0, t_end, 121))
+    return Evidence.of(problem, run)
+
+
+def log_gain(net: Network, start: Network) -> Array:
+    """log |a_j / a_j(0)|, 0 for a weight that starts at zero and stays there."""
+    still = np.isneginf(net.log_outer) & np.isneginf(start.log_outer)
+    return np.where(still, 0.0, net.log_outer) - np.where(still, 0.0, start.log_outer)
+
+
+def log_total(net: Network) -> float:
+    """log lambda, lambda^2 = sum_j a_j^2."""
+    top = float(net.log_outer.max())
+    return top + 0.5 * float(np.log(np.sum(np.exp(2 * (net.log_outer - top)))))
+
+
+def ratios(net: Network) -> Array:
+    """v_j = w_j / a_j; 0 for a neuron at zero."""
+    safe = np.where(net.a == 0, 1.0, net.a)
+    return np.where((net.a == 0)[:, None], 0.0, net.W / safe[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """A run of Section 4 cut into its phases.
+
+    ``tau``, ``tau2`` and ``tau3`` end the alignment, the growth of the positive neurons to
+    sum a^2 = eps2 and their way to |beta* - sum a w| = eps3; the latter two are the first records
+    past the threshold, None if it is not reached.
+    """
+
+    evidence: Evidence
+    eps: float = EPS
+    eps2: float = EPS2
+    eps3: float = EPS3
+
+    @property
+    def problem(self) -> Problem:
+        return self.evidence.problem
+
+    @property
+    def start(self) -> Network:
+        assert self.evidence.start is not None
+        return self.evidence.start
+
+    @cached_property
+    def times(self) -> Array:
+        return self.evidence.times
+
+    @cached_property
+    def log_lambda(self) -> float:
+        return log_total(self.start)
+
+    @cached_property
+    def beta(self) -> Array:
+        """beta*, the least-squares fit."""
+        return least_squares(self.problem)
+
+    @cached_property
+    def D_star(self) -> Array:
+        """D* = mean y_k x_k."""
+        return np.asarray(self.problem.pull @ self.problem.X)
+
+    @cached_property
+    def spectrum(self) -> tuple[float, float]:
+        """Least and largest eigenvalue of H = X^T X / n."""
+        values = np.linalg.eigvalsh(self.problem.X.T @ self.problem.X / self.problem.n)
+        return float(values[0]), float(values[-1])
+
+    @cached_property
+    def positive(self) -> Bools:
+        """I: a > 0 at the start and active somewhere."""
+        return np.asarray((self.start.a > 0) & ~dead(self.problem, self.start))
+
+    @cached_property
+    def negative(self) -> Bools:
+        """N: a < 0 at the start and active somewhere."""
+        return np.asarray((self.start.a < 0) & ~dead(self.problem, self.start))
+
+    @cached_property
+    def mass(self) -> Array:
+        """sum of a^2 over I at each record."""
+        return np.array([np.sum(net.weights()[1][self.positive] ** 2) for net in self.path])
+
+    @cached_property
+    def gap(self) -> Array:
+        """|beta* - sum of a w over I| at each record."""
+        gaps = []
+        for net in self.path:
+            W, a = net.weights()
+            gaps.append(np.linalg.norm(self.beta - (a * self.positive) @ W))
+        return np.array(gaps)
+
+    @property
+    def path(self) -> list[Network]:
+        return list(self.evidence.path)
+
+    @property
+    def tau(self) -> float:
+        return -self.eps * self.log_lambda / float(np.linalg.norm(self.D_star))
+
+    @cached_property
+    def first(self) -> int | None:
+        """Record of tau."""
+        return _first(self.times >= self.tau)
+
+    @cached_property
+    def second(self) -> int | None:
+        """Record of tau2."""
+        return _first((self.mass >= self.eps2) & (self.times >= self.tau))
+
+    @cached_property
+    def third(self) -> int | None:
+        """Record of tau3."""
+        if self.second is None:
+            return None
+        found = _first(self.gap[self.second :] <= self.eps3)
+        return None if found is None else self.second + found
+
+    @cached_property
+    def residual(self) -> Array:
+        """D^t = sum of c_k x_k at each record."""
+        p = self.problem
+        return np.array([p.pull_at(p.outputs(net)) @ p.X for net in self.path])
+
+
+def _first(true: Bools) -> int | None:
+    return int(np.argmax(true)) if true.any() else None

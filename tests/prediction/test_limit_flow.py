@@ -1,0 +1,108 @@
+"""The two roads meet: predicted jumps of random general data against simulated ones.
+
+Prediction and simulation share no solver. What a pair of scales (1e-100, 1e-200) cannot show is
+told from the prediction alone, before any simulation, and counted as undecided:
+
+- a gap below 5 % between a jump and the next candidate, constants included (`gaps_at`);
+- a plateau shorter than its relaxation time (`rests_at` below 1);
+- neurons that shrink for ever only if they are balanced beyond rounding;
+- jumps so far apart that the run would take too long.
+"""
+
+import numpy as np
+import pytest
+
+from reluflow import Problem, flow, initialize
+from reluflow.prediction import limit
+
+LOGS = (100 * np.log(10.0), 200 * np.log(10.0))
+
+
+def instance(seed):
+    rng = np.random.default_rng(seed)
+    d, n, m = int(rng.integers(2, 6)), int(rng.integers(3, 13)), int(rng.integers(4, 31))
+    problem = Problem(rng.standard_normal((n, d)), rng.standard_normal(n))
+    return problem, initialize(problem, m, scale=1.0, rng=rng)
+
+
+def undecided(process):
+    """Why these scales cannot show the limit, or an empty string."""
+    if (process.rates < 0).any():
+        return "shrinks"
+    gap = min(process.gaps_at(log_scale=-L).min(initial=np.inf) for L in LOGS)
+    if gap < 0.05:
+        return "gap"
+    rest = min(process.rests_at(log_scale=-L).min(initial=np.inf) for L in LOGS)
+    if rest < 1.0:
+        return "slow"
+    return "long" if process.jump_times(log_scale=-LOGS[1]).max() > 1e4 else ""
+
+
+def simulated(problem, net, process, L):
+    """Half-fit times, losses where each plateau is flattest, and the final loss of a run."""
+    times = process.jump_times(log_scale=-L)
+    rates = [process.rates[i, group].max() for i, group in enumerate(process.neurons)]
+    starts = np.concatenate([[0.0], times[:-1]])
+    rest = np.nanmax(process.relaxation[-1:])
+    end = times[-1] + 30.0 * min(max(rest, 1.0 / min(rates)), 0.1 * times[-1])
+    save = [np.linspace(a, b, 60) for a, b in zip(starts, times, strict=True)]
+    save += [t + np.linspace(-12, 12, 121) / g for t, g in zip(times, rates, strict=True)]
+    save = np.unique(np.concatenate([*save, [end]]))
+    run = flow(
+        problem,
+        net.scaled(-L - net.log_norms.max()),
+        t_end=end,
+        save=save[(save >= 0) & (save <= end)],
+        states=True,
+    )
+    t = np.asarray(run.times)
+    half = []
+    for i, group in enumerate(process.neurons):
+        final = np.logaddexp.reduce(2 * process.networks[i + 1].log_norms[group]) - np.log(2)
+        lack = np.array([np.logaddexp.reduce(2 * s.log_norms[group]) for s in run.networks]) - final
+        k = np.flatnonzero(lack >= 0)[0]
+        half.append(np.interp(0.0, lack[k - 1 : k + 1], t[k - 1 : k + 1]))
+    slope = np.abs(np.diff(run.loss) / np.diff(t))
+    flat = []
+    for a, b in zip(starts, times, strict=True):
+        inside = np.flatnonzero((t[:-1] >= a) & (t[1:] <= b))
+        flat.append(run.loss[inside[slope[inside].argmin()]])
+    return np.array(half), np.array(flat), float(run.loss[-1])
+
+
+def compare(seeds, wanted):
+    """Check instances until ``wanted`` were decided; returns the count of each reason not to."""
+    counts = {"decided": 0, "gap": 0, "slow": 0, "shrinks": 0, "long": 0, "no jump": 0}
+    for seed in seeds:
+        problem, net = instance(seed)
+        process = limit(problem, net)
+        assert process.ending not in ("unresolved", "budget"), (seed, process.status)
+        why = "no jump" if process.n_jumps == 0 else undecided(process)
+        counts[why or "decided"] += 1
+        if why:
+            continue
+        found = [simulated(problem, net, process, L) for L in LOGS]
+        quotient = (found[1][0] - found[0][0]) / (LOGS[1] - LOGS[0])
+        where = f"seed {seed}"
+        np.testing.assert_allclose(quotient, process.times, rtol=1e-3, err_msg=where)
+        np.testing.assert_allclose(found[1][1], process.losses[:-1], atol=1e-6, err_msg=where)
+        assert found[1][2] == pytest.approx(process.losses[-1], abs=1e-6), where
+        order = np.argsort(found[1][0], kind="stable")
+        np.testing.assert_array_equal(order, np.arange(process.n_jumps), err_msg=where)
+        if counts["decided"] == wanted:
+            break
+    return counts
+
+
+def test_random_data_against_flow():
+    counts = compare([2, 3, 8, 10, 11, 20, 25, 30], 8)
+    assert counts["decided"] == 8, counts
+
+
+@pytest.mark.slow
+def test_fifty_random_problems_against_flow(record_property):
+    counts = compare(range(200), 50)
+    record_property("counts", counts)
+    print(counts)
+    assert counts["decided"] == 50, counts
+    assert counts["decided"] >= 0.4 * sum(counts.values()), counts
