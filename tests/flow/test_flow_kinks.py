@@ -156,6 +156,6 @@ def test_a_neuron_at_rest_on_a_kink_leaves_when_the_pull_returns():
     d, n, m = int(rng.integers(2, 6)), int(rng.integers(3, 13)), int(rng.integers(4, 31))
     problem = Problem(rng.standard_normal((n, d)), rng.standard_normal(n))
     net = initialize(problem, m, scale=1.0, rng=rng)
-    run = flow(problem, net.scaled(-100 * np.log(10.0) - net.log_norms.max()), t_end=4500.0)
+    run = flow(problem, net.scaled(-100 * np.log(10.0) - net.log_norms.max()), t_end=5000.0)
     assert run.status.startswith("The flow reached")
     assert run.loss[-1] == pytest.approx(limit(problem, net).losses[-1], abs=1e-9)

@@ -140,7 +140,7 @@ def test_orthogonally_separable_data_fits_one_class_after_the_other():
     assert process.ending == "infinity"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10_000), d=st.integers(2, 4), leak=st.sampled_from([0.0, 0.2]))
 def test_every_saddle_is_stationary_and_losses_fall(seed, d, leak):
     problem, net = random_problem(seed, d=d, leak=leak)
@@ -157,7 +157,7 @@ def test_every_saddle_is_stationary_and_losses_fall(seed, d, leak):
         np.testing.assert_allclose(before, 0.0, atol=1e-9)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_symmetries(seed):
     """Rotated data, permuted neurons, summed instead of averaged loss: the same process."""

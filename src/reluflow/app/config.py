@@ -57,11 +57,11 @@ class Data(Section):
 class Neurons(Section):
     """The start: see :func:`reluflow.initialize`."""
 
-    m: int = Field(200, ge=1)
-    scale: float | None = Field(None, gt=0, allow_inf_nan=False)
-    log_scale: float | None = Field(None, allow_inf_nan=False)
+    m: int = Field(default=200, ge=1)
+    scale: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    log_scale: float | None = Field(default=None, allow_inf_nan=False)
     kind: str = "balanced"
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     signs: Literal["random", 1, -1] | list[Literal[1, -1]] = "random"
     normalize: Literal["sqrt_m", "none"] | None = None
     outer_factor: float = 1.0
@@ -78,21 +78,21 @@ class Run(Section):
 
     method: Literal["descend", "flow"] | None = None
     lr: float | list[float] | None = None
-    steps: int | None = Field(None, ge=0)
-    batch_size: int | None = Field(None, ge=1)
+    steps: int | None = Field(default=None, ge=0)
+    batch_size: int | None = Field(default=None, ge=1)
     replacement: bool = False
     train: Literal["both", "first"] = "both"
     backend: Literal["auto", "lumped", "dense"] = "auto"
     dtype: Literal["float64", "float32"] = "float64"
-    seed: int = Field(0, ge=0)
-    t_end: float | None = Field(None, ge=0, allow_inf_nan=False)
-    stop_loss: float | None = Field(None, gt=0, allow_inf_nan=False)
+    seed: int = Field(default=0, ge=0)
+    t_end: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    stop_loss: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     clock: Literal["time", "loss"] = "time"
-    rtol: float | None = Field(None, ge=1e-13, le=1e-2)
+    rtol: float | None = Field(default=None, ge=1e-13, le=1e-2)
     on_branch: Literal["stay", "leave"] = "stay"
     kinks: bool | None = None
-    max_steps: int = Field(1_000_000, ge=1)
-    max_seconds: float | None = Field(None, gt=0)
+    max_steps: int = Field(default=1_000_000, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0)
 
     @property
     def descends(self) -> bool:
@@ -119,9 +119,9 @@ class Run(Section):
 class Save(Section):
     """What to record, and when."""
 
-    every: float | None = Field(None, gt=0, allow_inf_nan=False)
-    geometric: float | None = Field(None, gt=1, allow_inf_nan=False)
-    first: float | None = Field(None, gt=0, allow_inf_nan=False)
+    every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    geometric: float | None = Field(default=None, gt=1, allow_inf_nan=False)
+    first: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     at: list[float] | None = None
     observe: list[str] = Field(default_factory=list)
     states: bool | None = None
@@ -140,9 +140,9 @@ class Config(Section):
     """The four sections of a run."""
 
     data: Data
-    network: Neurons = Field(default_factory=lambda: Neurons())
-    run: Run = Field(default_factory=lambda: Run())
-    save: Save = Field(default_factory=lambda: Save())
+    network: Neurons = Field(default_factory=Neurons)
+    run: Run = Field(default_factory=Run)
+    save: Save = Field(default_factory=Save)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, defaults included."""
@@ -164,9 +164,9 @@ def read_config(
     settings = {} if path is None else read_toml(path)
     changed = {(s, f) for s, fields in (changes or {}).items() for f in fields}
     for section, fields in (changes or {}).items():
-        if fields and not isinstance(settings.get(section, {}), dict):
-            raise ReluflowError(f"{path}: {section} must be a section [{section}]")
-        settings[section] = {**settings.get(section, {}), **fields}
+        given = settings.get(section, {})
+        if fields and isinstance(given, dict):  # anything else is refused below
+            settings[section] = {**given, **fields}
     try:
         config = Config.model_validate(settings)
     except ValidationError as error:

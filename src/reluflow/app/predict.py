@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from reluflow.app.base import as_json_text
-from reluflow.errors import ReluflowError
 from reluflow.landscape.align import Alignment
 from reluflow.landscape.extremal import ExtremalVectors, extremal_vectors
 from reluflow.network import Network
@@ -136,7 +135,7 @@ class Prediction:
             plot_values,
         )
         from reluflow.report.process import plot_exponents, plot_saddles, plot_staircase
-        from reluflow.report.render import write_picture
+        from reluflow.report.render import make_folder, write_picture
 
         plot = {2: plot_alignment_circle, 3: plot_alignment_sphere}.get(self.problem.d, plot_values)
         scale = self.log_scale if self.jump_times() is not None else None
@@ -179,14 +178,6 @@ def predict(problem: Problem, net: Network | None, max_seconds: float | None = N
     aligned = None if net is None else align(problem, net, paths=False, extremal=found)
     process = limit(problem, net, max_seconds=max_seconds)
     return Prediction(problem, net, found, aligned, process)
-
-
-def make_folder(folder: Path) -> None:
-    """Make an output folder, or say why not."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReluflowError(f"cannot write into {folder}: {error.strerror}") from None
 
 
 def _last(alignment: Alignment) -> float:

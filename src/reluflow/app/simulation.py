@@ -13,6 +13,7 @@ from reluflow.app.config import Config
 from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
+from reluflow.report.render import make_folder
 from reluflow.runtime.checkpoint import fingerprint
 from reluflow.trajectory import Trajectory, every, geometric
 
@@ -98,7 +99,7 @@ def simulate(
     key = _key(config, problem, net)
     if path.exists() and not overwrite:
         return Simulated(_stored(path, key), path, "before")
-    _make_folder(path.parent)
+    make_folder(path.parent)
     checkpoint = path.with_name(f"{path.name}.{key[:12]}.checkpoint")
     resumed = checkpoint.exists()
     run = _run(
@@ -200,13 +201,6 @@ def _target(out: str | Path) -> Path:
     if path.is_dir():
         raise ReluflowError(f"{path} is a folder: expected the name of a file to write")
     return path
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReluflowError(f"cannot write into {folder}: {error.strerror}") from None
 
 
 def _stored(path: Path, key: str) -> Trajectory:

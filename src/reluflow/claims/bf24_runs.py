@@ -153,8 +153,9 @@ class Story:
             gaps.append(np.linalg.norm(self.beta - (a * self.positive) @ W))
         return np.array(gaps)
 
-    @property
+    @cached_property
     def path(self) -> list[Network]:
+        """Recorded networks."""
         return list(self.evidence.path)
 
     @property

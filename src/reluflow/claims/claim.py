@@ -29,6 +29,7 @@ SOURCES = (
     "reluflow.claims.llwa21_bounds",
     "reluflow.claims.tk24",
     "reluflow.papers.bf24",
+    "reluflow.papers.tlb26",
     "reluflow.papers.tk24",
 )
 FORMS = ("stated", "printed", "repaired")

@@ -17,7 +17,7 @@ from reluflow.problem import Problem
 from reluflow.report.boundary import boundary_panel, extent_of, field_of, has_boundary
 from reluflow.report.curves import clock_of, loss_panel
 from reluflow.report.panels import function_panel, neurons_panel
-from reluflow.report.render import draw
+from reluflow.report.render import draw, make_folder
 from reluflow.report.traces import Panel, Points
 from reluflow.runtime import Progress
 from reluflow.trajectory import Trajectory
@@ -84,10 +84,7 @@ def animate(
     if not (np.isfinite(fps) and fps > 0 and hold >= 0):
         raise ReluflowError(f"fps must be positive and hold not negative, got {fps} and {hold}")
     scenes = scenes_of(run, frames)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReluflowError(f"cannot write into {target.parent}: {error.strerror}") from None
+    make_folder(target.parent)
     beside = target.with_name(target.name + ".part")
     record = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
     try:
@@ -97,8 +94,7 @@ def animate(
     except OSError as error:
         raise ReluflowError(f"cannot write {target}: {error.strerror or error}") from None
     finally:
-        if beside.parent.is_dir():
-            beside.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
     return target
 
 

@@ -14,7 +14,7 @@ from reluflow.errors import ReluflowError
 from reluflow.report.axes import NEGATIVE, NEUTRAL, POSITIVE
 from reluflow.report.boundary import boundary_panel, has_boundary
 from reluflow.report.panels import function_panel, neurons_panel
-from reluflow.report.render import write_picture
+from reluflow.report.render import make_folder, write_picture
 from reluflow.report.traces import Line, Panel, Picture, Rule, Trace
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.observables import OBSERVABLES
@@ -304,8 +304,5 @@ def write_curves(
 
 def write_pictures(pictures: Sequence[Picture], folder: Path) -> list[Path]:
     """PNG files named after the pictures, in a folder made if needed."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReluflowError(f"cannot write into {folder}: {error.strerror}") from None
+    make_folder(folder)
     return [write_picture(picture, folder / f"{picture.name}.png") for picture in pictures]

@@ -105,7 +105,7 @@ def plot_staircase(
         stairs(times, color="tab:orange", lw=1.2, ls="--", label=f"predicted, scale {_power(L)}")
     _finish(axes, process, end, "loss")
     axes.set_ylim(bottom=min(0.0, float(np.nanmin(process.losses))))
-    axes.legend(frameon=False, fontsize="small", loc="upper right")
+    axes.legend(frameon=False, fontsize="small", loc="lower left")
     return axes
 
 

@@ -136,6 +136,15 @@ def compose(picture: Picture) -> Figure:
     return canvas
 
 
+def make_folder(folder: Path) -> Path:
+    """Make an output folder and those above it, or say why not."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ReluflowError(f"cannot write into {folder}: {error.strerror}") from None
+    return folder
+
+
 def write_picture(figure: Any, path: Path, dpi: int = 150) -> Path:
     """Save a Picture or a matplotlib figure beside and rename: no half-written file is left."""
     canvas = compose(figure) if isinstance(figure, Picture) else figure

@@ -9,7 +9,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
@@ -34,10 +40,14 @@ class Serial:
     workers = 1
 
     def run(self, job: Job, chunks: Iterable[Chunk]) -> Iterator[list[Done]]:
-        """Results of the chunks, in order."""
-        with one_thread():
+        """Results of the chunks, in order.
+
+        They run in a thread, where runs leave Ctrl-C alone: the sweep ends after the point, and
+        no run that was cut short becomes a row.
+        """
+        with one_thread(), ThreadPoolExecutor(1) as pool:
             for chunk in chunks:
-                yield run_points(job, chunk)
+                yield pool.submit(run_points, job, chunk).result()
 
     def close(self) -> None:
         """Nothing is held."""

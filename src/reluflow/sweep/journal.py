@@ -16,6 +16,7 @@ from reluflow.errors import ReluflowError
 
 OPEN, OK, FAILED = 0, 1, 2
 STATES = {"ok": OK, "failed": FAILED}
+_LONGEST = 1 << 24  # bytes a first line may have
 _SYNC = 1.0  # seconds between syncs to the disk, which a power cut asks for, a kill does not
 
 
@@ -30,7 +31,7 @@ class Journal:
         self.path = path
         self.offsets = np.full(count, -1, dtype=np.int64)
         try:
-            self._file = open(path, "a+b")  # noqa: SIM115
+            self._file = open(path, "a+b", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise ReluflowError(f"cannot write {path}: {error.strerror}") from None
         _lock(self._file, path)
@@ -38,8 +39,7 @@ class Journal:
         self._begin(title)
 
     def _begin(self, title: Mapping[str, Any]) -> None:
-        stored, end = read_title(self.path)
-        if stored is None:
+        if read_title(self.path) is None:
             self._file.truncate(0)
             self._append((json.dumps(title) + "\n").encode())
 
@@ -66,8 +66,8 @@ class Journal:
 
     def _append(self, data: bytes) -> None:
         try:
-            self._file.write(data)
-            self._file.flush()
+            while data:
+                data = data[self._file.write(data) :]
             if time.monotonic() - self._synced > _SYNC:
                 os.fsync(self._file.fileno())
                 self._synced = time.monotonic()
@@ -106,22 +106,22 @@ def offsets_of(path: Path, count: int) -> NDArray[np.int64]:
     return offsets
 
 
-def read_title(path: Path) -> tuple[dict[str, Any] | None, int]:
-    """First line of a journal and its length; None where there is no whole first line."""
+def read_title(path: Path) -> dict[str, Any] | None:
+    """First line of a journal; None where there is no whole first line."""
     try:
         with open(path, "rb") as file:
-            line = file.readline()
+            line = file.readline(_LONGEST)
     except FileNotFoundError:
-        return None, 0
-    if not line.endswith(b"\n"):
-        return None, 0
+        return None
+    if not line.endswith(b"\n") and len(line) < _LONGEST:
+        return None
     try:
         title = json.loads(line)
     except ValueError:
         title = None
-    if not isinstance(title, dict) or "sweep" not in title:
+    if not isinstance(title, dict) or not {"sweep", "id", "points"} <= set(title):
         raise ReluflowError(f"{path} is not the journal of a sweep: give another --out")
-    return title, len(line)
+    return title
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:

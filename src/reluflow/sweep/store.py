@@ -51,7 +51,7 @@ def stored_title(out: Path) -> dict[str, Any] | None:
         if title is None:
             raise ReluflowError(f"{out} is not the table of a sweep: give another path")
         title = json.loads(title)
-    return title or read_title(journal_of(out))[0]
+    return title or read_title(journal_of(out))
 
 
 class Store:
@@ -108,9 +108,10 @@ class Store:
             raise ReluflowError(f"cannot write into {self.runs}: {error.strerror}") from None
 
     def close(self) -> None:
-        """Turn the journal into the table, or leave it for the next run if nothing came."""
+        """Turn the journal into the table."""
         if self.out.suffix == ".parquet":
-            write_table(self.out, self.title, self.count)
+            if (self.journal.offsets >= 0).any() or not self.out.exists():
+                write_table(self.out, self.title)
             self.journal.path.unlink(missing_ok=True)
         self.journal.close()
 
@@ -155,11 +156,11 @@ def _table_rows(out: Path, columns: list[str] | None = None) -> Iterator[Row]:
                 yield {name: value for name, value in row.items() if value is not None}
 
 
-def write_table(out: Path, title: Mapping[str, Any], count: int) -> None:
+def write_table(out: Path, title: Mapping[str, Any]) -> None:
     """Write the Parquet table beside its place and rename: never half a table."""
     arrow, parquet = needs_pyarrow()
     kinds: dict[str, str] = {}
-    for row in read_rows_or_none(out):
+    for row in read_rows(out):
         for name, value in row.items():
             kinds[name] = _kind(kinds.get(name), value)
     first = ["index", "point", "seed", "draw"]
@@ -173,7 +174,7 @@ def write_table(out: Path, title: Mapping[str, Any], count: int) -> None:
     beside = out.with_name(out.name + ".part")
     try:
         with parquet.ParquetWriter(beside, schema) as writer:
-            rows = read_rows_or_none(out)
+            rows = read_rows(out)
             while group := list(itertools.islice(rows, GROUP)):
                 cells = [{n: _cell(kinds[n], v) for n, v in row.items()} for row in group]
                 writer.write_batch(arrow.RecordBatch.from_pylist(cells, schema=schema))
@@ -182,11 +183,6 @@ def write_table(out: Path, title: Mapping[str, Any], count: int) -> None:
         beside.replace(out)
     except OSError as error:
         raise ReluflowError(f"cannot write {out}: {error.strerror or error}") from None
-
-
-def read_rows_or_none(out: Path) -> Iterator[Row]:
-    """As :func:`read_rows`, without rows where nothing has been written yet."""
-    return read_rows(out) if stored_title(out) is not None else iter(())
 
 
 def _kind(before: str | None, value: Any) -> str:

@@ -83,7 +83,9 @@ def load(path: str | os.PathLike[str], max_bytes: int) -> Trajectory:
     if not source.is_file():
         raise ReluflowError(f"{source} does not exist or is not a file: expected a stored run")
     try:
-        with xr.open_dataset(source, engine="h5netcdf", decode_times=False) as stored:
+        with xr.open_dataset(
+            source, engine="h5netcdf", decode_times=False, phony_dims="access"
+        ) as stored:
             if stored.attrs.get("format") != FORMAT:
                 raise ReluflowError(f"{source} is not a run of format {FORMAT}")
             if stored.nbytes > max_bytes:

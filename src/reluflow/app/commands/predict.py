@@ -84,7 +84,7 @@ def predict(
 
         check_shape(problem.d, shape, problem.bias)
     if out is not None:
-        from reluflow.app.predict import make_folder
+        from reluflow.report.render import make_folder
 
         make_folder(out)
     found = find(problem, None if width else start_of(config, problem), max_seconds)

@@ -65,7 +65,7 @@ def read_csv(
         raise ReluflowError(
             f"{path} has 1 column: expected at least one feature and the label, separated by commas"
         )
-    return Problem(table[:, :-1], table[:, -1], name=path.stem, **options)
+    return _both_classes(Problem(table[:, :-1], table[:, -1], name=path.stem, **options), path)
 
 
 def _parse(file: IO[str], path: Path) -> Array:
@@ -151,7 +151,7 @@ def read_npz(
             f"{path} is not a readable .npz file ({error}): "
             "write it with numpy.savez(path, X=X, y=y)"
         ) from None
-    return Problem(X, y, name=path.stem, **options)
+    return _both_classes(Problem(X, y, name=path.stem, **options), path)
 
 
 def _member(archive: zipfile.ZipFile, key: str, ndim: int, path: Path, max_bytes: int) -> Array:
@@ -197,6 +197,16 @@ def _member(archive: zipfile.ZipFile, key: str, ndim: int, path: Path, max_bytes
         )
     values = np.frombuffer(data, dtype=dtype)
     return values.reshape(shape, order="F" if fortran else "C").astype(np.float64)
+
+
+def _both_classes(problem: Problem, path: Path) -> Problem:
+    """The problem, unless its loss is for two classes and the file has one."""
+    if problem.loss.margin and (problem.y == problem.y[0]).all():
+        raise ReluflowError(
+            f"{path} has one class only, all labels are {problem.y[0]:+g}: expected -1 and +1 for "
+            f"the {problem.loss.name} loss, or use loss='half_square'"
+        )
+    return problem
 
 
 def _checked(path: str | os.PathLike[str], max_bytes: int) -> Path:

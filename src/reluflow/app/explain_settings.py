@@ -1,0 +1,96 @@
+"""What explain was asked for, and up to which sizes its stages run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from reluflow.errors import ReluflowError
+from reluflow.problem import Problem
+from reluflow.runtime.checkpoint import fingerprint
+
+PATH_WORK = 2e10  # m n^2 d: work of following every neuron through every hyperplane
+STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
+LANDSCAPE_WORK = 2e9  # starts times entries of X in a search for directions
+OPTIMUM, OPTIMUM_PLANE = 200, 600  # entries of X up to which optima over all networks are searched
+LINEAR = 200_000  # entries of X up to which the largest linear margin is computed
+KKT_ENTRIES = 2_000_000  # neurons times samples up to which conditions at the end are checked
+SMALL_RUN = 200_000  # m n d up to which the larger scale and the added neurons are simulated
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that determines an explanation besides the problem.
+
+    Attributes
+    ----------
+    m, scale, seed : width, size and seed of the start (balanced Gaussian, over sqrt(m)).
+    lr, steps : None for gradient flow; step size and number of steps of descent.
+    seconds : budget of each long stage.
+    image_shape : rows and columns, when directions are images.
+    """
+
+    m: int = 200
+    scale: float = 1e-6
+    seed: int = 0
+    lr: float | None = None
+    steps: int | None = None
+    seconds: float = 120.0
+    image_shape: tuple[int, int] | None = None
+
+    def check(self, problem: Problem) -> None:
+        """One sentence for what cannot be."""
+        if self.m < 1:
+            raise ReluflowError(f"m must be at least 1 neuron, got {self.m}: 200 is usual")
+        if not (math.isfinite(self.scale) and 0.0 < self.scale < 1.0):
+            raise ReluflowError(
+                f"scale must lie between 0 and 1, got {self.scale:g}: explain is about small "
+                "starts, 1e-6 is usual"
+            )
+        if self.lr is not None and not (math.isfinite(self.lr) and self.lr > 0.0):
+            raise ReluflowError(f"lr must be a positive step size, got {self.lr:g}: try 1e-3")
+        if self.steps is not None and self.lr is None:
+            raise ReluflowError("steps were given without lr: gradient flow has none, give lr too")
+        if self.steps is not None and self.steps < 1:
+            raise ReluflowError(f"steps must be at least 1, got {self.steps}")
+        if not self.seconds > 0.0:
+            raise ReluflowError(f"seconds must be positive, got {self.seconds:g}: 120 is usual")
+        if not (problem.pull != 0.0).any():
+            raise ReluflowError(
+                "all labels are 0: the silent network fits them and nothing is learnt"
+            )
+        if self.image_shape is not None:
+            rows, columns = self.image_shape
+            pixels = problem.d - (problem.bias is not None)
+            if rows * columns != pixels:
+                raise ReluflowError(
+                    f"image_shape {rows}x{columns} has {rows * columns} pixels but the data have "
+                    f"{pixels} features: give rows x columns with that product"
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def key(self, problem: Problem) -> str:
+        """Fingerprint of problem and settings: what was made with it can be used again."""
+        arrays = {"X": problem.X, "y": problem.y}
+        return fingerprint(arrays, {**self.to_dict(), "problem": repr(problem)})
+
+
+def can_follow(problem: Problem, m: int) -> bool:
+    """Whether every neuron's path through the hyperplanes is affordable."""
+    return float(m) * problem.n**2 * problem.d <= PATH_WORK
+
+
+def can_optimise(problem: Problem) -> bool:
+    """Whether optima over networks of every width are searched."""
+    return problem.X.size <= (OPTIMUM_PLANE if problem.d <= 2 else OPTIMUM)
+
+
+def ascents(problem: Problem) -> int:
+    """Number of starts of a search for directions."""
+    return int(np.clip(LANDSCAPE_WORK / (20 * problem.X.size), 24, 1000))

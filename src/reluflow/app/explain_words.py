@@ -1,0 +1,79 @@
+"""Names of samples and features, and numbers, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
+
+_NAMES = 8  # listed at most
+_SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+FAINT = 0.1  # of the strongest feature: below it a direction hardly reads a feature
+
+
+def count(number: int, thing: str, plural: str = "") -> str:
+    """``count(1, "neuron")`` is "one neuron"; numbers up to ten in words."""
+    word = _SMALL[number] if number < len(_SMALL) else f"{number:,}"
+    return f"{word} {thing if number == 1 else plural or thing + 's'}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """``a, b and c``; a long list is cut."""
+    if len(items) > _NAMES:
+        return ", ".join(items[:_NAMES]) + f" and {len(items) - _NAMES:,} more"
+    if len(items) < 2:
+        return "".join(items)
+    return ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def samples(index: Sequence[int], n: int) -> str:
+    """``all 6 samples``, ``samples 0 and 3``, ``no sample``."""
+    if len(index) == n:
+        return f"all {n:,} samples" if n > 1 else "the sample"
+    if not index:
+        return "no sample"
+    if len(index) > 2 * _NAMES:
+        return f"{len(index):,} of {n:,} samples"
+    return ("sample " if len(index) == 1 else "samples ") + listed([str(k) for k in index])
+
+
+def feature_names(problem: Problem) -> list[str]:
+    """Column names of a file if known, else x0, x1, ...; the bias feature is "the constant"."""
+    plain = problem.d - (problem.bias is not None)
+    given = problem.known.get("features")
+    if given is not None and len(given) == plain:
+        names = [str(name) for name in given]
+    else:
+        names = ["x"] if plain == 1 else [f"x{i}" for i in range(plain)]
+    return names + (["the constant"] if problem.bias is not None else [])
+
+
+def strengths(problem: Problem, direction: Array) -> Array:
+    """How much each feature moves <v, x>: |v_i| times the root mean square of the feature."""
+    size = np.abs(direction) * np.sqrt(np.mean(problem.X**2, axis=0))
+    top = float(size.max())
+    return size / top if top > 0.0 else size
+
+
+def reads(problem: Problem, direction: Array) -> str:
+    """The features a direction reads, the strongest first, with their signs."""
+    size, names = strengths(problem, direction), feature_names(problem)
+    order = [i for i in np.argsort(-size, kind="stable") if size[i] >= FAINT]
+    if problem.d > 30:
+        return f"{len(order)} of {problem.d} features"
+    return listed([("+" if direction[i] > 0 else "-") + " " + names[i] for i in order])
+
+
+def number(value: float) -> str:
+    """Six digits; tiny numbers are called 0 with their size."""
+    return "0" if value == 0.0 else f"{value:.6g}"
+
+
+def percent(value: float) -> str:
+    """``+1.3 %``."""
+    return f"{100 * value:+.1f} %"

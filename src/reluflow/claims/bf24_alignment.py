@@ -1,0 +1,244 @@
+"""[BF24]_ Theorems 1 and 3, Lemma 13: where neurons turn before they grow.
+
+All constants are kept as logarithms: they leave the range of floats at practical scales, where
+the bounds of the theorems say nothing. "The hypotheses hold" and "the bound is informative" are
+told apart.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.bf24_data import MOST_CONES, cones
+from reluflow.claims.bf24_runs import EPS, aligning, log_gain, log_total, ratios
+from reluflow.claims.claim import Found
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.errors import ReluflowError
+from reluflow.landscape import D, extremal_vectors, pattern
+from reluflow.landscape.constants import Constants, constants
+from reluflow.network import Network, initialize
+from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-13  # of <D, v>/|D|
+ALPHA0 = 0.7  # Condition 1: leaves out neurons within 44 degrees of the wrong end of D
+
+
+def known_constants(problem: Problem) -> Constants:
+    """Constants of Theorem 1, with a sentence where there are too many cones."""
+    if cones(problem) > MOST_CONES:
+        raise ReluflowError("too many activation cones for the constants of the theorem")
+    return constants(problem)
+
+
+def log_settling_time(known: Constants, alpha: float, factor: float = 4.0) -> float:
+    """log of the bound t2 <= factor D_max / (D_min^2 alpha^2); 4 in Theorem 1, 2 in Theorem 3."""
+    return float(np.log(factor * known.D_max) - 2 * np.log(known.D_min * alpha))
+
+
+def log_defect_constant(known: Constants, alpha_0: float | None) -> float:
+    """log c of Eq. 37, or of Eq. 40 without ``alpha_0``.
+
+    The paper takes c = 2 D_max instead while t2 > tau; that is too small, see `threshold_alone`.
+    """
+    alpha = known.alpha_min if alpha_0 is None else min(known.alpha_min, alpha_0)
+    factor = 2.0 if alpha_0 is None else 4.0
+    first = np.log(known.D_max) + known.D_max * np.exp(log_settling_time(known, alpha, factor))
+    if alpha_0 is not None:
+        first += np.log(4.0) - 2 * np.log(alpha)
+    first += np.sqrt(2 * known.mean_square / known.D_max) / np.e
+    return float(np.logaddexp(first, 0.5 * np.log(2 * known.D_max * known.mean_square)))
+
+
+def outer_weights_stay(evidence: Evidence) -> Found:
+    """Theorem 1 (i): lambda^{2 eps} <= |a^t / a^0| <= lambda^{-2 eps} and |w| <= |a| until tau."""
+    assert evidence.start is not None
+    known = known_constants(evidence.problem)
+    log_lambda = log_total(evidence.start)
+    tau = known.alignment_time(log_lambda, EPS)
+    moved, over = 0.0, -np.inf
+    for net, t in zip(evidence.path, evidence.times, strict=True):
+        if t <= tau:
+            moved = max(moved, float(np.abs(log_gain(net, evidence.start)).max()))
+            gap = net.log_norms - net.log_outer
+            over = max(over, float(np.max(gap[np.isfinite(gap)], initial=-np.inf)))
+    return Found(
+        [
+            at_most(
+                moved / -log_lambda, 2 * EPS,
+                what=f"max |log |a/a0|| / log(1/lambda) until {tau:.3g}",
+            ),
+            at_most(over, 10 * evidence.rtol, what="log |w|/|a|"),
+        ],
+        [_small_enough(known, log_lambda, 1.0)],
+    )  # fmt: skip
+
+
+def _small_enough(known: Constants, log_lambda: float, alpha_0: float) -> Hypothesis:
+    bound = known.log_scale_bound(alpha_0, EPS)
+    return Hypothesis(
+        f"lambda < lambda* (alpha_0 = {alpha_0:g})", log_lambda < bound,
+        f"log lambda {log_lambda:.4g}, log lambda* {bound:.4g}",
+    )  # fmt: skip
+
+
+def neurons_align(evidence: Evidence) -> Found:
+    """Theorem 1 (ii): at tau D(w, 0) is extremal or 0 and |D| - <D, v> <= c lambda^{eps|D|/Dmax},
+    or v is anti-aligned; maxima for a > 0, minima for a < 0."""
+    return _aligned_at_tau(evidence, ALPHA0)
+
+
+def neurons_align_among_saddles(evidence: Evidence) -> Found:
+    """Theorem 3 (ii): the same for Condition-2 neurons, which never have D = 0."""
+    return _aligned_at_tau(evidence, None)
+
+
+def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
+    assert evidence.start is not None
+    p, start = evidence.problem, evidence.start
+    known, log_lambda = known_constants(p), log_total(start)
+    tau = known.alignment_time(log_lambda, EPS)
+    if evidence.times[-1] < tau:
+        return Found((), [Hypothesis("the run reaches tau", False, f"tau = {tau:.4g}")])
+    net = evidence.path[int(np.argmax(evidence.times >= tau * (1 - 1e-12)))]
+    who = _condition(p, start, 0.0 if alpha_0 is None else np.sqrt(1 - alpha_0**2), alpha_0 is None)
+    grad, v = D(p, net.W)[who], ratios(net)[who]
+    size = np.linalg.norm(grad, axis=1)
+    zero = size <= 1e-12 * known.D_max
+    kinds = _kinds(evidence, pattern(p, net.W)[who])
+    wanted = np.where(start.a[who] > 0, "max", "min")
+    right = (kinds == wanted) if alpha_0 is not None else (kinds != "")
+    along = np.sum(grad * v, axis=1)
+    anti = ~zero & (np.abs(along + size * np.linalg.norm(v, axis=1)) <= ROUNDING * size)
+    defect = np.where(zero | anti, 0.0, 1 - along / np.where(zero, 1.0, size))
+    log_c = log_defect_constant(known, alpha_0)
+    log_bound = log_c + EPS * size / known.D_max * log_lambda - np.log(np.where(zero, 1.0, size))
+    log_bound = np.where(zero, -np.inf, log_bound)
+    over = defect / np.maximum(np.exp(np.minimum(log_bound, 0.0)), ROUNDING)
+    checks = [
+        equals(np.count_nonzero(~right & ~zero), 0, tolerance=0, what="neurons elsewhere at tau"),
+        at_most(
+            over.max(initial=0.0), 1.0,
+            what=f"1 - <D, v>/|D| over its bound (or over {ROUNDING:g} where that is larger)",
+        ),
+    ]  # fmt: skip
+    if alpha_0 is None:
+        checks.append(equals(zero.sum(), 0, tolerance=0, what="Condition-2 neurons with D = 0"))
+    said = Hypothesis(
+        "the bound is informative: c lambda^{eps |D|/D_max} < |D|", bool((log_bound < 0).all()),
+        f"log c {log_c:.4g}, log bound/|D| up to {log_bound.max(initial=-np.inf):.4g}",
+    )  # fmt: skip
+    note = f"{who.size} neurons satisfy the condition; {int(zero.sum())} have D = 0 at tau."
+    return Found(checks, [_small_enough(known, log_lambda, alpha_0 or 1.0), said], note)
+
+
+def _condition(problem: Problem, start: Network, wrong: float, strict: bool) -> NDArray[np.intp]:
+    """Neurons with <D, v> > -wrong |D| at the start; with ``strict`` only those with D != 0."""
+    grad, v = D(problem, start.W), ratios(start)
+    size, along = np.linalg.norm(grad, axis=1), np.sum(grad * v, axis=1)
+    return np.flatnonzero((along > -wrong * size) | ((size == 0) & (not strict)))
+
+
+def _kinds(evidence: Evidence, patterns: NDArray[np.int8]) -> NDArray[np.str_]:
+    """Kind of the extremal vector in each pattern's face, "" where there is none."""
+    found = evidence.landscape
+    table = {
+        u.tobytes(): kind
+        for u, kind, value in zip(found.patterns, found.kinds, found.values, strict=True)
+        if value != 0
+    }
+    return np.array([table.get(u.astype(np.int8).tobytes(), "") for u in patterns], dtype="U10")
+
+
+def threshold_alone(evidence: Evidence) -> Found:
+    """Theorem 1 (ii) for every lambda < lambda*, as printed, also where t2 > tau.
+
+    The proof then takes c = 2 D_max, but tau is too early for all neurons to have settled.
+    """
+    found = _aligned_at_tau(evidence, ALPHA0)
+    return Found(found.comparisons[:1], found.hypotheses[:1], found.note)
+
+
+def defect_slope(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
+    """Theorem 1 (ii), as an exponent: the largest defect falls like lambda^{eps |D|/D_max}, or
+    faster (1 - tanh(s) ~ 2 e^{-2 s} gives twice that). On Figure 2's data |D*| = D_max."""
+    worst = []
+    for log in logs:
+        known = constants(aligning(seed, m).problem)
+        tau = known.alignment_time(log, EPS)
+        run = aligning(seed, m, log, tau)
+        assert run.start is not None
+        assert run.final is not None
+        who = _condition(run.problem, run.start, 0.0, True)
+        who = who[run.start.a[who] > 0]
+        grad, v = D(run.problem, run.final.W)[who], ratios(run.final)[who]
+        along = np.sum(grad * v, axis=1) / np.linalg.norm(grad, axis=1)
+        worst.append(float((1 - along).max()))
+    slope = np.polyfit(np.array(logs), np.log(worst), 1)[0]
+    return [at_least(slope, EPS, what="exponent of max 1 - <D, v>/|D| at tau in lambda")]
+
+
+@lru_cache(maxsize=8)
+def among_saddles(seed: int, m: int, log_scale: float | None = None, draws: int = 60) -> Evidence:
+    """Random data whose G has saddles; of ``draws`` sets the one with the best constants.
+
+    Without ``log_scale`` the scale is one at which the bound of Theorem 3 says something.
+    """
+    from reluflow.flow.flow import flow
+
+    rng = np.random.default_rng(seed)
+    best: tuple[float, Problem, Constants] | None = None
+    for _ in range(draws):
+        problem = Problem(rng.standard_normal((4, 3)), rng.standard_normal(4), name="gaussian")
+        found = extremal_vectors(problem)
+        if "saddle" not in found.kinds:
+            continue
+        known = constants(problem)
+        least = float(found.rates[found.rates > 0].min())
+        log_c = known.D_max * np.exp(log_settling_time(known, known.alpha_min, 2.0))
+        need = -(log_c + 40.0) * known.D_max / (EPS * least)
+        if best is None or need > best[0]:
+            best = need, problem, known
+    if best is None:
+        raise ReluflowError(f"none of {draws} random sets has a saddle: draw more")
+    need, problem, known = best
+    log_scale = need if log_scale is None else log_scale
+    net = initialize(problem, m, log_scale=log_scale, kind="dominated", rng=seed)
+    tau = known.alignment_time(log_total(net), EPS)
+    run = flow(problem, net, t_end=tau, save=np.linspace(0.0, tau, 61))
+    return Evidence.of(problem, run)
+
+
+def patterns_freeze(evidence: Evidence) -> Found:
+    """Lemma 13: once a D(w, theta) lies in the neuron's own face (or is 0), the face is kept."""
+    assert evidence.start is not None
+    p = evidence.problem
+    known = known_constants(p)
+    log_lambda = log_total(evidence.start)
+    tau = known.alignment_time(log_lambda, EPS)
+    home: NDArray[np.int8] = np.zeros((evidence.start.m, p.n), dtype=np.int8)
+    settled = np.zeros(evidence.start.m, dtype=bool)
+    left = np.zeros(evidence.start.m, dtype=bool)
+    for net, t in zip(evidence.path, evidence.times, strict=True):
+        if t > tau:
+            break
+        side = pattern(p, net.W)
+        left |= settled & (side != home).any(axis=1)
+        grad = D(p, net.W, p.pull_at(p.outputs(net)))
+        zero = np.linalg.norm(grad, axis=1) <= 1e-12 * known.D_max
+        turn = (pattern(p, np.where(zero[:, None], net.W, grad)).T * np.sign(net.a)).T
+        own = (zero | (turn == side).all(axis=1)) & np.isfinite(net.log_norms)
+        new = own & ~settled
+        home[new], settled = side[new], settled | new
+    return Found(
+        [
+            at_least(settled.mean(), 0.5, what="share of neurons that settle before tau"),
+            equals(left.sum(), 0, tolerance=0, what="neurons that leave the face they settled in"),
+        ],
+        [_small_enough(known, log_lambda, 1.0)],
+    )
