@@ -158,4 +158,4 @@ def test_a_neuron_at_rest_on_a_kink_leaves_when_the_pull_returns():
     net = initialize(problem, m, scale=1.0, rng=rng)
     run = flow(problem, net.scaled(-100 * np.log(10.0) - net.log_norms.max()), t_end=5000.0)
     assert run.status.startswith("The flow reached")
-    assert run.loss[-1] == pytest.approx(limit(problem, net).losses[-1], abs=1e-9)
+    assert run.loss[-1] == pytest.approx(limit(problem, net).losses[-1], abs=1e-7)

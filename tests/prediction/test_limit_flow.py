@@ -4,7 +4,8 @@ Prediction and simulation share no solver. What a pair of scales (1e-100, 1e-200
 told from the prediction alone, before any simulation, and counted as undecided:
 
 - a gap below 5 % between a jump and the next candidate, constants included (`gaps_at`);
-- a plateau shorter than its relaxation time (`rests_at` below 1);
+- a plateau shorter than its relaxation time (`rests_at` below 1), or a half-fit time of which
+  the constant makes up more than a third;
 - neurons that shrink for ever only if they are balanced beyond rounding;
 - jumps so far apart that the run would take too long.
 """
@@ -33,7 +34,7 @@ def undecided(process):
     if gap < 0.05:
         return "gap"
     rest = min(process.rests_at(log_scale=-L).min(initial=np.inf) for L in LOGS)
-    if rest < 1.0:
+    if rest < 1.0 or (np.abs(process.offsets) > 0.3 * LOGS[0] * process.times).any():
         return "slow"
     return "long" if process.jump_times(log_scale=-LOGS[1]).max() > 1e4 else ""
 

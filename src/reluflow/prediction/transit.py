@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import KroghInterpolator
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
@@ -241,15 +242,10 @@ def _half_time(trail: list[tuple[float, Crew]], after: Crew, n_group: int, c: Ar
     past = next((i for i, (_, crew) in enumerate(trail) if progress(crew) >= 0.0), 0)
     if past == 0:
         return float("nan")
-    (t, crew), (end, _) = trail[past - 1], trail[past]
-    pull = crew.pull()
-
-    def after_step(h: float) -> float:
-        return progress(_step(crew, pull, h)[0] if h else crew)
-
-    if after_step(end - t) <= 0.0:
-        return end
-    return t + float(brentq(after_step, 0.0, end - t, xtol=1e-10 * (end - t)))
+    near = trail[max(0, past - 3) : past + 3]
+    first, t0, t1 = near[0][0], trail[past - 1][0], trail[past][0]
+    curve = KroghInterpolator([t - first for t, _ in near], [progress(crew) for _, crew in near])
+    return first + float(brentq(curve, t0 - first, t1 - first, xtol=1e-10 * (t1 - t0)))
 
 
 def remaining_loss(problem: Problem, f: Array, c: Array) -> float:
