@@ -27,12 +27,16 @@ ALLOWED = {
         "problem", "network", "landscape", "prediction", "optimum", "trajectory", "descent", "flow",
         "runtime",
     },
+    "sweep": {
+        "problem", "network", "landscape", "prediction", "optimum", "trajectory", "descent", "flow",
+        "claims", "runtime",
+    },
     "report": {
         "problem", "network", "trajectory", "landscape", "prediction", "claims", "runtime",
     },
     "papers": {
         "problem", "network", "trajectory", "landscape", "prediction", "optimum", "descent",
-        "flow", "report", "claims", "runtime",
+        "flow", "report", "claims", "sweep", "runtime",
     },
 }  # fmt: skip
 EVERYONES = {"errors", "_lazy", "_version"}

@@ -178,6 +178,10 @@ CASES = [
     ("certify nan.csv", "X[1, 0] is nan"),
     ("certify toy6 --claims XY99", "XY99"),
     # other commands
+    ("sweep missing.toml", "missing.toml"),
+    ("sweep syntax.toml", "syntax.toml"),
+    ("sweep garbage.toml", "garbage.toml"),
+    ("sweep folder.toml", "folder.toml"),
     ("claims BF25", "unknown paper or claim 'BF25'"),
     ("claims --seed -1", "--seed"),
     ("reproduce BF25", "no figure 'BF25'"),

@@ -106,4 +106,3 @@ def test_fifty_random_problems_against_flow(record_property):
     record_property("counts", counts)
     print(counts)
     assert counts["decided"] == 50, counts
-    assert counts["decided"] >= 0.4 * sum(counts.values()), counts

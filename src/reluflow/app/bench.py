@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,16 @@ def available() -> dict[str, Path]:
     return {p.stem: p for p in sorted(folder().glob("*.py")) if not p.stem.startswith("_")}
 
 
-def run_benchmarks(what: str | None) -> None:
-    """Run one benchmark, or all."""
+def run_benchmarks(
+    what: str | None, console: Callable[[str], Any] = print
+) -> dict[str, list[dict[str, Any]] | None]:
+    """Run one benchmark, or all; the rows of those that return them."""
     found = available()
     if what is not None and what not in found:
         raise ReluflowError(f"no benchmark {what!r}: expected one of {', '.join(found)}")
-    for name, path in found.items():
-        if what in (None, name):
-            _load(name, path).run()
+    return {
+        name: _load(name, path).run(console) for name, path in found.items() if what in (None, name)
+    }
 
 
 def _load(name: str, path: Path) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from reluflow.app.explain import Explanation
 from reluflow.app.explain_compare import compare
 from reluflow.app.explain_end import from_large, groups_of, interpolator
-from reluflow.app.explain_files import WORK, prepare
+from reluflow.app.explain_files import RUN, WORK, prepare
 from reluflow.app.explain_kernels import NOTE, FlowKernels
 from reluflow.app.explain_run import horizon_of, marked, real_times, simulate, stored
 from reluflow.app.explain_settings import (
@@ -110,7 +110,7 @@ def _gather(
         if stages.kernels.busy:
             stages.show("simulation")
             stages.kernels.wait()
-        ready = None if folder is None else stored(folder / WORK / "run.nc", key)
+        ready = None if folder is None else _ready(folder, key)
         if ready is not None:
             return ready
         saved = None if folder is None else folder / WORK / f"{key[:16]}.npz"
@@ -118,7 +118,7 @@ def _gather(
         if run.status.code == "interrupted":
             raise KeyboardInterrupt
         if folder is not None:
-            run.save(folder / WORK / "run.nc")
+            run.save(folder / WORK / RUN)
         return run
 
     run = stages.run("simulation", train)
@@ -156,6 +156,11 @@ def _gather(
         certificates=tuple(_certificates(problem, run, point, optimum)),
         claims=tuple(claims or ()), skipped=stages.skipped,
     )  # fmt: skip
+
+
+def _ready(folder: Path, key: str) -> Any:
+    """The finished run of an explanation that was cut short, or made before."""
+    return stored(folder / WORK / RUN, key) or stored(folder / RUN, key)
 
 
 def _conditions(stages: Stages, problem: Problem, run: Any) -> tuple[Any, Any]:

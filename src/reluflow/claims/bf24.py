@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.claims import bf24_alignment as alignment
+from reluflow.claims import bf24_ends as ends
+from reluflow.claims import bf24_growth as growth
+from reluflow.claims import bf24_late as late
+from reluflow.claims.bf24_cones import fading
 from reluflow.claims.bf24_data import (
-    MOST_CONES,
     at_rest,
-    cones,
     dominant_extremes,
     in_boxes,
     least_squares,
     no_saddle,
     positive_data,
 )
-from reluflow.claims.claim import Found, assumption, claim, experiment
+from reluflow.claims.bf24_runs import aligning, converged, log_gain, log_total, phased
+from reluflow.claims.claim import assumption, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
     dominated_start,
@@ -28,35 +31,13 @@ from reluflow.claims.hypotheses import (
     square_loss,
 )
 from reluflow.claims.invariants import dead
-from reluflow.claims.verdict import Comparison, Hypothesis, Status, at_least, at_most, equals
-from reluflow.errors import ReluflowError
-from reluflow.network import Network, initialize
+from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
+from reluflow.network import initialize
 from reluflow.problem import datasets, losses
 
 Array = NDArray[np.float64]
 
 SMALL_SCALE = "the start is below a threshold that the theorem leaves inexplicit"
-
-
-@cache
-def converged(seed: int, m: int, kind: str = "balanced") -> Evidence:
-    """A run on the A3c points to its end."""
-    from reluflow.flow.flow import flow
-
-    problem = datasets.a3c()
-    net = initialize(problem, m, scale=1e-3, kind=kind, rng=seed)
-    times = np.concatenate([np.linspace(0.0, 60.0, 241), [200.0, 1000.0]])
-    return Evidence.of(problem, flow(problem, net, t_end=1000.0, save=times))
-
-
-@cache
-def aligning(seed: int, m: int) -> Evidence:
-    """Early alignment on the three points of Figure 2, dominated start."""
-    from reluflow.flow.flow import flow
-
-    problem = datasets.three_points()
-    net = initialize(problem, m, scale=1e-3, kind="dominated", rng=seed)
-    return Evidence.of(problem, flow(problem, net, t_end=3.0, save=np.linspace(0.0, 3.0, 121)))
 
 
 def a3c_points(seed: int) -> Evidence:
@@ -66,6 +47,7 @@ def a3c_points(seed: int) -> Evidence:
 
 assumption("BF24-A3", in_boxes, example=a3c_points)
 assumption("BF24-A5", dominant_extremes, example=a3c_points)
+assumption("BF24-A6", fading, example=a3c_points)
 
 
 @claim("BF24-A4", given=[positive_data, no_leak], example=a3c_points)
@@ -152,47 +134,6 @@ def one_bundle(evidence: Evidence) -> list[Comparison]:
 
 
 @claim(
-    "BF24-T1", part="i", needs=("path", "start", "time"), example=aligning, quick={"m": 200},
-    full={"m": 5000}, given=[gradient_flow, dominated_start, no_saddle],
-    expected=Status.HOLDS, reason="part (i) is informative at practical scales",
-)  # fmt: skip
-def outer_weights_stay(evidence: Evidence, eps: float = 0.25) -> Found:
-    """[BF24]_ Theorem 1(i): lambda^{2 eps} <= |a^t / a^0| <= lambda^{-2 eps} until tau."""
-    from reluflow.landscape.constants import constants
-
-    assert evidence.start is not None
-    if cones(evidence.problem) > MOST_CONES:
-        raise ReluflowError("too many activation cones for the constants of the theorem")
-    found = constants(evidence.problem)
-    log_lambda = log_total(evidence.start)
-    below = log_lambda < found.log_scale_bound(1.0, eps)
-    tau = found.alignment_time(log_lambda, eps)
-    moved = [
-        np.abs(log_gain(net, evidence.start)).max()
-        for net, t in zip(evidence.path, evidence.times, strict=True)
-        if t <= tau
-    ]
-    worst = max(moved) / -log_lambda
-    checks = [at_most(worst, 2 * eps, what=f"max |log |a/a0|| / log(1/lambda) until {tau:.3g}")]
-    scale = Hypothesis(
-        "lambda < lambda* (alpha_0 = 1)", bool(below), f"log lambda {log_lambda:.3g}"
-    )
-    return Found(checks, [scale])
-
-
-def log_gain(net: Network, start: Network) -> Array:
-    """log |a_j / a_j(0)|, 0 for a weight that starts at zero and stays there."""
-    still = np.isneginf(net.log_outer) & np.isneginf(start.log_outer)
-    return np.where(still, 0.0, net.log_outer) - np.where(still, 0.0, start.log_outer)
-
-
-def log_total(net: Network) -> float:
-    """log lambda, lambda^2 = sum_j a_j^2."""
-    top = float(net.log_outer.max())
-    return top + 0.5 * float(np.log(np.sum(np.exp(2 * (net.log_outer - top)))))
-
-
-@claim(
     "BF24-L4", needs=("path", "start", "time"), example=converged, quick={"m": 200},
     full={"m": 5000}, given=[gradient_flow, positive_data, half_square, no_leak, dominated_start],
     unchecked=[SMALL_SCALE],
@@ -237,14 +178,92 @@ def unbalanced_interpolates(seed: int, m: int, t_end: float) -> Comparison:
     return at_most(run.loss[-1], 1e-8, what="loss at the end")
 
 
-@experiment("BF24-D3", quick={"widths": (10, 100, 1000)}, full={"widths": (10, 100, 1000, 10_000)})
-def width_does_not_matter(seed: int, widths: Any) -> list[Comparison]:
-    """The same scale leads to the least-squares line at every width."""
-    made = []
-    for m in widths:
-        evidence = converged(seed, int(m))
-        p, net = evidence.problem, evidence.final
-        assert net is not None
-        gap = np.abs(p.outputs(net) - p.X @ least_squares(p)).max()
-        made.append(at_most(gap, 1e-6, what=f"|f - <beta*, x>| at width {m}"))
-    return made
+# Early alignment: Theorems 1 and 3, Lemma 13
+EARLY: dict[str, Any] = {"needs": ("path", "start", "time"), "quick": {"m": 200}}
+TINY = {"m": 200, "log_scale": -320.0, "t_end": 120.0}
+for _part, _check, _quick, _status, _reason in (
+    ("i", alignment.outer_weights_stay, {"m": 200}, Status.HOLDS,
+     "part (i) is informative at practical scales"),
+    ("ii", alignment.neurons_align, TINY, Status.HOLDS,
+     "at scale e^-320 the bound of part (ii) says something"),
+    ("ii-practical", alignment.neurons_align, {"m": 200}, None, ""),
+    ("ii-threshold", alignment.threshold_alone, {"m": 200}, Status.FAILS,
+     "lambda < lambda* does not suffice: the proof also needs t2 <= tau, and c = 2 D_max, which "
+     "it takes otherwise, is too small"),
+):  # fmt: skip
+    claim(
+        "BF24-T1", part=_part, example=aligning, given=[gradient_flow, dominated_start, no_saddle],
+        needs=EARLY["needs"], quick=_quick, full={"m": 5000}, expected=_status, reason=_reason,
+    )(_check)  # fmt: skip
+experiment(
+    "BF24-T1", part="ii-rate", quick={"m": 200, "logs": (-6.0, -10.0, -14.0, -20.0)},
+    full={"m": 5000}, expected=Status.HOLDS, reason="the exponent shows at practical scales",
+)(alignment.defect_slope)  # fmt: skip
+for _part, _quick, _status, _reason in (
+    ("ii", {"m": 100}, Status.HOLDS, "at a scale of about e^-90000 the bound says something"),
+    ("ii-practical", {"m": 100, "log_scale": -20.0}, None, ""),
+):
+    claim(
+        "BF24-T3", part=_part, example=alignment.among_saddles, needs=EARLY["needs"],
+        given=[gradient_flow, dominated_start], quick=_quick, full={"m": 1000}, expected=_status,
+        reason=_reason,
+    )(alignment.neurons_align_among_saddles)  # fmt: skip
+claim(
+    "BF24-L13", example=aligning, given=[gradient_flow, dominated_start, no_saddle], **EARLY,
+    full={"m": 5000},
+)(alignment.patterns_freeze)  # fmt: skip
+for _id, _check in (
+    ("BF24-Cond1", alignment.starts_well), ("BF24-Cond2", alignment.stays_where_it_can),
+):  # fmt: skip
+    experiment(_id, quick={"m": 100}, full={"m": 1000})(_check)
+
+# Phases 2 and 3 on one run: Lemmas 5, 6, 16 to 24, Corollary 1
+GROWTH = [gradient_flow, positive_data, dominant_extremes, half_square, no_leak, dominated_start]
+for _id, _check in (
+    ("BF24-L5", growth.bundle_forms), ("BF24-L6", growth.line_is_near),
+    ("BF24-L16", growth.bundle_is_bounded), ("BF24-L17", growth.bundle_stays_inside),
+    ("BF24-L18", growth.bundle_keeps_its_size),
+):  # fmt: skip
+    claim(
+        _id, example=phased, given=GROWTH, needs=EARLY["needs"], unchecked=[SMALL_SCALE],
+        quick={"m": 200}, full={"m": 2000},
+    )(_check)  # fmt: skip
+for _id, _check in (
+    ("BF24-L19", late.outputs_near_line), ("BF24-L20", late.mixed_neurons_fade),
+    ("BF24-L21", late.gradient_dominates), ("BF24-L22", late.excess_decays),
+    ("BF24-L23", late.push_is_integrable), ("BF24-L24", late.neurons_stay),
+    ("BF24-C1", late.neighbourhood_is_kept),
+):  # fmt: skip
+    claim(
+        _id, example=phased, given=[*GROWTH, fading], needs=EARLY["needs"],
+        unchecked=[SMALL_SCALE], quick={"m": 200}, full={"m": 2000},
+    )(_check)  # fmt: skip
+experiment(
+    "BF24-L5", part="rate", quick={"m": 100, "logs": (-14.0, -18.0, -22.0)}, full={"m": 1000}
+)(growth.bundle_tightens)
+experiment("BF24-L15", quick={"m": 100, "logs": (-40.0, -60.0, -80.0, -120.0)}, full={"m": 1000})(
+    growth.aligned_by_tau
+)
+experiment("BF24-L23", part="rate", quick={"m": 100, "eps3": (1e-2, 1e-3, 1e-4, 1e-5)})(
+    late.push_is_of_order_eps3
+)
+
+# Ends: Theorem 4, Assumption 6 in three dimensions, remarks
+QUICK_SETS: dict[str, Any] = {"sets": 3, "m": 60, "d": 2}
+FULL_SETS: dict[str, Any] = {"sets": 20, "m": 500}
+experiment("BF24-T4", form="repaired", quick=QUICK_SETS, full=FULL_SETS)(ends.line_in_the_cone)
+experiment(
+    "BF24-T4", form="repaired", part="d3", quick={**QUICK_SETS, "d": 3}, full=FULL_SETS,
+    expected=Status.OUT_OF_SCOPE,
+    reason="Assumption 6 (1) contradicts Assumption 4 for d >= 3; the end is the line all the same",
+)(ends.line_in_the_cone)  # fmt: skip
+experiment("BF24-T4", form="printed", quick=QUICK_SETS, full=FULL_SETS)(ends.line_everywhere)
+experiment("BF24-A6", part="d3", quick={"sets": 10}, full={"sets": 100})(
+    ends.three_dimensions_never_fade
+)
+experiment("BF24-D1", quick={"m": 50}, full={"m": 1000})(ends.kind_of_end)
+experiment(
+    "BF24-D3", quick={"widths": (10, 100, 1000, 10_000)},
+    full={"widths": (10, 100, 1000, 10_000, 100_000, 1_000_000)},
+)(ends.width_does_not_matter)  # fmt: skip
+experiment("BF24-D4", quick={"sets": 3, "m": 60}, full=FULL_SETS)(ends.best_with_its_neurons)

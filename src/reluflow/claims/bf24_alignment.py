@@ -242,3 +242,26 @@ def patterns_freeze(evidence: Evidence) -> Found:
         ],
         [_small_enough(known, log_lambda, 1.0)],
     )
+
+
+def starts_well(seed: int, m: int) -> list[Comparison]:
+    """Condition 1 on data under Assumption 4: every active neuron with a > 0 has it, alpha_0 = 1,
+    and a neuron put at w = 0 stays there."""
+    from reluflow.flow.flow import flow
+
+    start = aligning(seed, m)
+    assert start.start is not None
+    p, net = start.problem, start.start
+    active = np.flatnonzero((net.a > 0) & (p.X @ net.W.T > 0).any(axis=0))
+    missing = np.setdiff1d(active, _condition(p, net, 0.0, True))
+    end = flow(p, Network(np.zeros((1, p.d)), np.ones(1), bias=p.bias), t_end=1.0).final
+    return [
+        equals(missing.size, 0, tolerance=0, what="active neurons with a > 0 that violate it"),
+        equals(np.abs(end.W).max(), 0.0, tolerance=0.0, what="|w| of a neuron put at 0"),
+    ]
+
+
+def stays_where_it_can(seed: int, m: int) -> list[Comparison]:
+    """Condition 2 (2) along a flow whose G has saddles, by its rule to stay on a ridge."""
+    run = among_saddles(seed, m, -20.0)
+    return list(patterns_freeze(run).comparisons)

@@ -37,13 +37,18 @@ class Margins:
 
 
 @lru_cache(maxsize=256)
-def _faces(data: bytes, n: int, d: int) -> tuple[Array, Array, Array]:
+def _listed(data: bytes, n: int, d: int) -> tuple[Array, Array, Array]:
     """Patterns of all faces, unit rays of the arrangement and their patterns."""
     X = np.frombuffer(data).reshape(n, d)
     N = X / np.linalg.norm(X, axis=1, keepdims=True)
     faces = arrangement.patterns(N, 1e-10)
     lines, sides, _ = arrangement.rays(N, 1e-10)
     return faces, lines, sides
+
+
+def faces_of(problem: Problem) -> tuple[Array, Array, Array]:
+    """Patterns of all faces, unit rays of the arrangement of X and their patterns."""
+    return _listed(np.ascontiguousarray(problem.X).tobytes(), *problem.X.shape)
 
 
 def margins(problem: Problem) -> Margins:
@@ -57,7 +62,7 @@ def margins(problem: Problem) -> Margins:
     extreme = extreme_samples(problem)
     K = X @ X.T / n
     push = decay = np.inf
-    faces, lines, sides = _faces(np.ascontiguousarray(X).tobytes(), *X.shape)
+    faces, lines, sides = faces_of(problem)
     for u in faces:
         if not ((u == 1).any() and (u == -1).any()):
             continue
@@ -92,6 +97,6 @@ def fading(evidence: Evidence) -> tuple[bool | None, str]:
 
 def least_mean(problem: Problem) -> float:
     """alpha of Eq. 49: min of mean <w, x_k> over unit w with X w >= 0, reached on a ray."""
-    _, lines, sides = _faces(np.ascontiguousarray(problem.X).tobytes(), *problem.X.shape)
+    _, lines, sides = faces_of(problem)
     inside = (sides >= 0).all(axis=1)
     return float((lines[inside] @ problem.X.mean(axis=0)).min(initial=np.inf))

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.claims.bf24_cones import margins
 from reluflow.claims.bf24_data import box_size, dominance, positive_data
+from reluflow.claims.bf24_faces import (
+    extremal_by_definition,
+    general_position,
+    gradients_avoid_borders,
+    one_sign_around,
+    random_problems,
+)
 from reluflow.claims.claim import experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
@@ -16,13 +24,12 @@ from reluflow.problem import Problem, datasets
 Array = NDArray[np.float64]
 
 
-def random_problems(seed: int, sets: int, n: int = 5, d: int = 3) -> list[Problem]:
-    """Gaussian X and y, half-square loss."""
-    rng = np.random.default_rng(seed)
-    return [
-        Problem(rng.standard_normal((n, d)), rng.standard_normal(n), name="gaussian")
-        for _ in range(sets)
-    ]
+experiment("BF24-A2", quick={"sets": 6}, full={"sets": 30})(general_position)
+experiment("BF24-Def1", quick={"sets": 20}, full={"sets": 200})(extremal_by_definition)
+experiment("BF24-L2", quick={"sets": 10}, full={"sets": 100})(gradients_avoid_borders)
+experiment("BF24-L12", quick={"sets": 5, "tries": 20}, full={"sets": 25, "tries": 200})(
+    one_sign_around
+)
 
 
 @experiment("BF24-L3", quick={"sets": 20}, full={"sets": 100})
@@ -44,12 +51,9 @@ def boxes_imply_assumption_5(seed: int, draws: int) -> Comparison:
     return at_least(worst, 0.0, what="least margin of Assumption 5 at box_eta 0.166")
 
 
-@experiment(
-    "BF24-L8", form="repaired", quick={"draws": 200}, full={"draws": 3000},
-    unchecked=["Assumption 6"],
-)  # fmt: skip
-def boxes_imply_assumption_4(seed: int, draws: int) -> list[Comparison]:
-    """Assumption 4 follows below 1/6; Assumption 5 below 0.0977, corners of the boxes included."""
+@experiment("BF24-L8", form="repaired", quick={"draws": 200}, full={"draws": 3000})
+def boxes_imply_the_rest(seed: int, draws: int) -> list[Comparison]:
+    """Assumptions 4 and 6 follow below 1/6; Assumption 5 below 0.0977, corners included."""
     rng = np.random.default_rng(seed)
     wide = [datasets.assumption3_box(0.166, rng) for _ in range(draws)]
     bad = sum(not positive_data(Evidence.of(p)).ok for p in wide)
@@ -58,6 +62,7 @@ def boxes_imply_assumption_4(seed: int, draws: int) -> list[Comparison]:
     return [
         at_most(inside, 1 / 6, what="largest box_eta of the draws"),
         equals(bad, 0, tolerance=0, what="draws that violate Assumption 4 at box_eta 0.166"),
+        at_least(min(margins(p).least for p in wide), 0.0, what="margin of Assumption 6 there"),
         at_least(min(narrow, worst_corner(0.097)), 0.0, what="margin of Assumption 5 at 0.097"),
         at_most(worst_corner(0.0985), 0.0, what="and at the worst corner of 0.0985"),
     ]

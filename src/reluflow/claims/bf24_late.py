@@ -174,9 +174,7 @@ def push_is_integrable(evidence: Evidence) -> Found:
     if story.third is None:
         return Found((), [story.reached])
     bound = 2 * story.spectrum[1] * story.eps3 / story.rate
-    return Found(
-        [at_most(story.turned, bound, what="integral of |D| after tau3")], [story.reached]
-    )
+    return Found([at_most(story.turned, bound, what="integral of |D| after tau3")], [story.reached])
 
 
 def push_is_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:

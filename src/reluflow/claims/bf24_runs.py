@@ -43,7 +43,9 @@ def phased(seed: int, m: int, log_scale: float = -14.0, kind: str = "dominated")
     problem = datasets.assumption3_box(0.09, seed)
     net = initialize(problem, m, log_scale=log_scale, kind=kind, rng=seed)
     D = problem.pull @ problem.X
-    angle = np.arctan2(D[1], D[0]) + np.geomspace(0.1, np.exp(log_scale) / 20, 16) * np.tile([1, -1], 8)
+    angle = np.arctan2(D[1], D[0]) + np.geomspace(0.1, np.exp(log_scale) / 20, 16) * np.tile(
+        [1, -1], 8
+    )
     W, a = net.W.copy(), net.a.copy()
     W[:16] = np.abs(a[:16, None]) * np.column_stack([np.cos(angle), np.sin(angle)])
     a[:16] = -np.abs(a[:16])

@@ -30,6 +30,9 @@ SOURCES = (
     "reluflow.claims.tk24",
     "reluflow.papers.bf24",
     "reluflow.papers.tlb26",
+    "reluflow.papers.tlb26_schematic",
+    "reluflow.papers.tlb26_directions",
+    "reluflow.papers.tlb26_sizes",
     "reluflow.papers.tk24",
 )
 FORMS = ("stated", "printed", "repaired")

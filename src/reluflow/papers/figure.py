@@ -13,7 +13,14 @@ from reluflow.claims.verdict import Comparison, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.report.traces import Picture
 
-MODULES = ("reluflow.papers.bf24", "reluflow.papers.tk24")
+MODULES = (
+    "reluflow.papers.bf24",
+    "reluflow.papers.tlb26",
+    "reluflow.papers.tlb26_schematic",
+    "reluflow.papers.tlb26_directions",
+    "reluflow.papers.tlb26_sizes",
+    "reluflow.papers.tk24",
+)
 
 
 class Skipped(ReluflowError):

@@ -23,7 +23,7 @@ SCALES = ((100.0, "tab:orange"), (400.0, "tab:blue"))  # log(1/scale) of the sim
 
 
 def quotient_picture(scales: tuple[float, ...]) -> Drawn:
-    """Golden case: t_i/L tends to tau_i like 1/L, difference quotients like a power of the scale."""
+    """Golden case: t_i/L tends to tau_i like 1/L, difference quotients much faster."""
     L = np.array(scales, dtype=float)
     times = np.array([golden_course(-x).half_fits for x in L])
     tau = datasets.golden().known["jump_times"]
@@ -116,7 +116,13 @@ def _loss_panel(name: str, process: JumpProcess, runs: list[Trajectory]) -> Pane
         traces.append(Line(run.times / L, run.loss, f"simulated, e^-{L:.0f}", colour, width=2.0))
     edges = np.concatenate([[0.0], np.repeat(process.times, 2), [end]])
     traces.append(Line(edges, np.repeat(process.losses, 2), "predicted, scale to 0", "0.15", ":"))
-    return Panel(traces, name, "time / log(1/scale)", "loss", legend="upper right")
+    return Panel(
+        traces,
+        name,
+        "time / log(1/scale)",
+        "loss",
+        legend="lower left" if len(process.times) == 1 else "upper right",
+    )
 
 
 def _exponent_panel(name: str, process: JumpProcess, run: Trajectory, most: int = 40) -> Panel:

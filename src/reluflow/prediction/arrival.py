@@ -15,16 +15,20 @@ Array = NDArray[np.float64]
 _NEAR = 1e-5  # relative distance at which a critical point ends the phase
 _NEAR_UNIQUE = 1e-2  # the same where it is the only one and the tail meets no kink
 _GONE = 1e-6  # an active neuron this small beside the largest, and shrinking, is leaving
-_STILL = 1e-11  # speed, over the first sum of |c_k||x_k|, at which a divergence is left
+_FAR = 1e-9  # pull, over the largest at first, of a sample that is fitted at infinity only
 _TAIL_NODES = 24
 
 
 @dataclass(frozen=True, eq=False)
 class Arrival:
-    """The critical point (None: at infinity) and who shrinks to zero on the way to it."""
+    """The critical point, who shrinks to zero on the way, and which samples go to infinity.
+
+    ``found`` is None where all samples do.
+    """
 
     found: Polished | None
     leaving: NDArray[np.bool_]
+    far: NDArray[np.bool_]
 
 
 def _leaving(crew: Crew, c: Array) -> NDArray[np.bool_]:
@@ -36,18 +40,18 @@ def _leaving(crew: Crew, c: Array) -> NDArray[np.bool_]:
     return small
 
 
-def arrival(crew: Crew, c: Array, speed: float) -> Arrival | None:
-    """The critical point this state is bound for, if it is near enough to be sure.
-
-    ``speed`` is the largest rate of change of an active neuron over the first sum of |c_k||x_k|.
-    """
+def arrival(crew: Crew, c: Array) -> Arrival | None:
+    """The critical point this state is bound for, if it is near enough to be sure."""
     problem = crew.problem
     leaving = _leaving(crew, c)
     stay = np.flatnonzero(~leaving)
     core = crew.rows(stay, len(stay))
-    if problem.loss.margin and speed < _STILL:
-        return Arrival(None, leaving)
-    found = polish(core)
+    far = np.zeros(problem.n, dtype=bool)
+    if problem.loss.margin:
+        far = np.abs(c) < _FAR * np.abs(problem.pull).max()
+    if far.all():
+        return Arrival(None, leaving, far)
+    found = polish(core, far)
     if found is None or not found.same or found.residual > 1e-10:
         return None
     if found.distance > _NEAR:
@@ -55,7 +59,7 @@ def arrival(crew: Crew, c: Array, speed: float) -> Arrival | None:
             return None
         if not _tail_keeps_pattern(core, found):
             return None
-    return Arrival(found, leaving)
+    return Arrival(found, leaving, far)
 
 
 def _tail_keeps_pattern(core: Crew, found: Polished) -> bool:

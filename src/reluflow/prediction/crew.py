@@ -122,7 +122,8 @@ class Crew:
 
     def pull(self) -> Array:
         """The pull c (n,) at these outputs."""
-        return self.problem.pull_at(self.outputs())
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.problem.pull_at(self.outputs())
 
     def moved(self, c: Array, t: float) -> Crew:
         """Everybody after a time t under the constant pull c."""

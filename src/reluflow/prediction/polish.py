@@ -105,8 +105,11 @@ def clean_pull(crew: Crew, c: Array, floor: float = 1e-12) -> Array:
     return np.where(np.abs(c) > floor * np.abs(crew.problem.pull).max(), c, 0.0)
 
 
-def polish(crew: Crew) -> Polished | None:
-    """The critical point on the pattern of ``crew``, None if Newton's method finds none."""
+def polish(crew: Crew, far: NDArray[np.bool_] | None = None) -> Polished | None:
+    """The critical point on the pattern of ``crew``, None if Newton's method finds none.
+
+    Samples marked ``far`` are on their way to infinity (margin losses) and pull no more.
+    """
     problem, acting = crew.problem, crew.acting
     u = (acting.s * np.exp(2.0 * acting.log))[:, None] * acting.V
     sides = acting.U
@@ -118,8 +121,13 @@ def polish(crew: Crew) -> Polished | None:
     x, f = u.ravel().copy(), Phi @ u.ravel()
     start, flat = np.zeros(M.shape[1]), False
     for step in range(_NEWTON):
-        h = problem.weight * problem.loss.bend(f, problem.y)
-        c = problem.pull_at(f)
+        with np.errstate(over="ignore"):  # Newton's method may leave for infinity
+            h = problem.weight * problem.loss.bend(f, problem.y)
+            c = problem.pull_at(f)
+        if not (np.isfinite(h).all() and np.isfinite(c).all()):
+            return None
+        if far is not None:
+            h, c = np.where(far, 0.0, h), np.where(far, 0.0, c)
         root = np.sqrt(h)
         with np.errstate(divide="ignore", invalid="ignore"):
             right = np.where(h > 0, c / root, 0.0)
@@ -144,6 +152,8 @@ def polish(crew: Crew) -> Polished | None:
         found = np.where(aside[:, None], u, found)
     there = replace(acting, V=acting.s[:, None] * found / size[:, None], log=0.5 * np.log(size))
     c = clean_pull(crew, problem.pull_at(f))
+    if far is not None:
+        c[far] = 0.0
     h = problem.weight * problem.loss.bend(f, problem.y)
     values, vectors = np.linalg.eigh(M.T @ (h[:, None] * M))
     linear = Linear(values, vectors, -h[:, None] * M, start)

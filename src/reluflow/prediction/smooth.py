@@ -18,6 +18,7 @@ from reluflow.prediction.crew import Crew
 
 Array = NDArray[np.float64]
 
+_SMALL = 1e-6  # a neuron this small beside the largest is not for this solver: its log is needed
 _PARTS = 2  # pieces of constant pull for the tracers in one step of the solver
 
 
@@ -54,6 +55,8 @@ class _Stretch:
         """Distance to the next kink: negative once a neuron is over it or would leave its slide."""
         w = x.reshape(self.crew.V.shape)
         length = np.sqrt(np.einsum("ji,ji->j", w, w))
+        if length.min() <= _SMALL * length.max():
+            return -1.0
         inside = self.U * (w @ self.X.T) / length[:, None]
         least = float(inside[self.U != 0].min(initial=1.0))
         c, leak = self.pull(x), self.crew.problem.leak
@@ -80,24 +83,25 @@ def smooth_leg(crew: Crew, span: float) -> tuple[list[tuple[float, Crew]], Crew]
     """
     stretch = _Stretch(crew)
     x = stretch.start()
-    if stretch.room(0.0, x) <= 1e-9:
+    if not np.isfinite(x).all() or not stretch.room(0.0, x) > 1e-9:
         return None
 
     def kink(t: float, x: Array) -> float:
         return stretch.room(t, x) - 1e-10
 
     kink.terminal = True  # type: ignore[attr-defined]
-    found = solve_ivp(
-        stretch.velocity,
-        (0.0, span),
-        x,
-        method="LSODA",
-        rtol=1e-7,
-        atol=1e-9 * np.abs(x).max(),
-        events=kink,
-        dense_output=True,
-    )
-    if found.status < 0 or found.t[-1] <= 0.0:
+    with np.errstate(all="ignore"):  # a trial step may go too far
+        found = solve_ivp(
+            stretch.velocity,
+            (0.0, span),
+            x,
+            method="LSODA",
+            rtol=1e-7,
+            atol=1e-9 * np.abs(x).max(),
+            events=kink,
+            dense_output=True,
+        )
+    if found.status < 0 or found.t[-1] <= 0.0 or stretch.room(0.0, found.y[:, -1]) < -1e-6:
         return None
     riding = crew.riding
     if len(riding.s):

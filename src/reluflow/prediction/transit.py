@@ -31,7 +31,6 @@ from reluflow.problem import Problem
 Array = NDArray[np.float64]
 
 _PATIENCE = 150  # steps without a kink after which the stretch ahead is called smooth
-_FAR = 1e-7  # and pulls, over the largest at first, that then tend to zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +136,7 @@ def transit(
     c = crew.pull()
     trail = [(t, crew.acting)]
     tried, same, patience, sides = np.inf, 0, _PATIENCE, crew.acting.U
-    loudest = np.abs(crew.problem.pull).max()
+    loudest, checked = np.abs(crew.problem.pull).max(), 0
     for step in range(1, max_steps + 1):
         if step % 200 == 0 and tick():
             return _given_up(crew, c, t, "", step)
@@ -158,6 +157,8 @@ def transit(
             h *= max(0.2, 0.9 * (fine / error) ** (1 / 3)) if np.isfinite(error) else 0.1
         speed = _speed(crew.acting, new.acting, h)
         crew, t, c = new, t + h, new.pull()
+        if not (np.isfinite(c).all() and np.isfinite(crew.acting.log).all()):
+            return _given_up(crew, np.nan_to_num(c), t, "the weights leave the floats", step)
         same = same + 1 if (sides == crew.acting.U).all() else 0
         sides = crew.acting.U
         trail.append((t, crew.acting))
@@ -165,10 +166,19 @@ def transit(
         slow = speed < 0.1 * unit and speed < 0.7 * tried
         if slow or step % 100 == 0:
             tried = speed
-            done = arrival(crew, c, speed / unit)
+            done = arrival(crew, c)
             if done is not None:
                 return _finish(crew, t, done, trail, n_group, step)
+            if step >= checked + _PATIENCE and _no_progress(trail, tol):
+                tol = max(0.1 * tol, 1e-11)  # the error of the steps hides the way that is left
+            checked = step if step >= checked + _PATIENCE else checked
     return _given_up(crew, c, t, f"no critical point within {max_steps} steps", max_steps)
+
+
+def _no_progress(trail: list[tuple[float, Crew]], tol: float) -> bool:
+    """Whether no active neuron has moved by much more than the error of a step."""
+    old, new = trail[-min(len(trail), _PATIENCE)][1], trail[-1][1]
+    return max(np.abs(new.V - old.V).max(), np.abs(new.log - old.log).max()) < 10.0 * tol
 
 
 def _speed(old: Crew, new: Crew, h: float) -> float:
@@ -187,7 +197,7 @@ def _finish(
     """Carry the tracers along the tail, let them settle, and find the half-way time."""
     riding, left, found, leaving = crew.riding, t, done.found, done.leaving
     if found is None:
-        c, acting, residual = clean_pull(crew, crew.pull(), _FAR), crew.acting, 0.0
+        c, acting, residual = np.zeros(crew.problem.n), crew.acting, 0.0
     else:
         c, residual = found.pull, found.residual
         acting = crew.acting
@@ -209,13 +219,13 @@ def _finish(
         pull=c,
         residual=residual,
         relaxation=max(
-            np.inf if found is None else found.linear.relaxation,
+            np.inf if found is None or done.far.any() else found.linear.relaxation,
             settled.times.max(initial=0.0),
             0.1 * left,  # the phase itself, which comes within e^-10 of its end
         ),
         gains=settled.offsets - settled.rates * t,
-        half=_half_time(trail, acting, 0 if found is None else n_group, c),
-        diverging=found is None,
+        half=_half_time(trail, acting, 0 if done.far.any() else n_group, c),
+        diverging=bool(done.far.any()),
         leaving=leaving,
         trouble="",
         stopped=False,

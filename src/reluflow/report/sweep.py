@@ -42,8 +42,8 @@ def plot_sweep(
     frame : DataFrame
         Rows with status "ok".
     kind : {"lines", "map"}
-        "lines": mean of the columns ``y`` against ``x`` with the band from the 10th to the 90th
-        percentile over repetitions (for true/false columns, two standard errors of the share),
+        "lines": median of the columns ``y`` against ``x`` with the band from the 10th to the 90th
+        percentile over repetitions (for true/false columns, the share and two standard errors),
         one colour for each value of ``by``. "map": mean of ``value`` over the fields ``x`` and
         ``y``, one panel for each value of ``by``.
     x, y, value, by : names of columns
@@ -65,7 +65,7 @@ def plot_sweep(
     for name in needed:
         if name not in frame.columns:
             raise ReluflowError(f"no column {name!r}: the table has {', '.join(frame.columns)}")
-    labels = {"title": title, "xlabel": xlabel or x}
+    labels: dict[str, Any] = {"title": title, "xlabel": xlabel or x}
     if kind == "map":
         return _maps(frame, x, y[0], value, by, {**labels, "ylabel": ylabel or y[0]})
     panel = _lines(frame, x, y, by, {**labels, "ylabel": ylabel or ", ".join(y)}, xscale, yscale)
@@ -73,7 +73,7 @@ def plot_sweep(
 
 
 def _lines(
-    frame: pandas.DataFrame, x: str, y: Sequence[str], by: str, labels: dict[str, str],
+    frame: pandas.DataFrame, x: str, y: Sequence[str], by: str, labels: dict[str, Any],
     xscale: str, yscale: str,
 ) -> Panel:  # fmt: skip
     groups = _groups(frame, by)
@@ -103,27 +103,29 @@ def _exact(low: NDArray[Any], high: NDArray[Any]) -> bool:
 
 
 def _bands(frame: pandas.DataFrame, x: str, name: str) -> tuple[NDArray[Any], ...]:
-    """Places, means, and the ends of a band around them."""
+    """Places, middles, and the ends of a band around them."""
     at, middle, low, high = [], [], [], []
+    shares = frame[name].dropna().map(type).isin((bool, np.bool_)).all()
     for place, part in frame.groupby(x, sort=True):
         values = np.asarray(part[name].dropna(), dtype=float)
         if not values.size:
             continue
         at.append(place)
-        middle.append(values.mean())
-        if frame[name].dropna().map(type).isin((bool, np.bool_)).all():
+        if shares:
+            middle.append(values.mean())
             share = (values.sum() + 1) / (values.size + 2)
             error = 2 * np.sqrt(share * (1 - share) / values.size)
             low.append(max(0.0, middle[-1] - error))
             high.append(min(1.0, middle[-1] + error))
         else:
+            middle.append(np.median(values))
             low.append(np.quantile(values, 0.1))
             high.append(np.quantile(values, 0.9))
     return np.array(at), np.array(middle), np.array(low), np.array(high)
 
 
 def _maps(
-    frame: pandas.DataFrame, x: str, y: str, value: str, by: str, labels: dict[str, str]
+    frame: pandas.DataFrame, x: str, y: str, value: str, by: str, labels: dict[str, Any]
 ) -> Figure:
     from matplotlib.figure import Figure as Canvas
 

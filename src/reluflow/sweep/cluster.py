@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -13,6 +15,10 @@ from reluflow.sweep.work import Done, Job, run_capped
 
 LOST_AFTER = 15.0  # seconds without a connection after which a scheduler counts as lost
 CONNECT = 10.0  # seconds to reach a scheduler
+_LOST = (
+    "the connection to the Dask scheduler was lost: the rows so far are kept, run the same sweep "
+    "again to go on"
+)
 _NEEDED = "a scheduler needs dask.distributed: pip install 'reluflow[sweep]'"
 
 
@@ -45,6 +51,7 @@ class Cluster(Futures):
         self._seen = time.monotonic()
         self._count, self._asked = 0, 0.0
         self._lost = False
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     @property
     def workers(self) -> int:  # type: ignore[override]
@@ -80,28 +87,25 @@ class Cluster(Futures):
 
     def submit(self, job: Job, chunk: Chunk) -> Any:
         """Hand out a chunk."""
-        return self.client.submit(run_capped, job, chunk, pure=False)
+        future = self.client.submit(run_capped, job, chunk, pure=False)
+        future.add_done_callback(self._ended.put)
+        return future
 
     def wait(self, pending: Iterable[Any]) -> Iterable[Any]:
         """Futures that have ended; an error once the scheduler has gone."""
-        futures = list(pending)
-        try:
-            self._distributed.wait(futures, timeout=TICK, return_when="FIRST_COMPLETED")
-        except (TimeoutError, self._distributed.TimeoutError):
-            pass
-        except Exception as error:  # what it raises on a broken connection varies
-            if type(error).__name__ not in ("CancelledError", "CommClosedError"):
-                raise
+        ended = set()
+        with contextlib.suppress(queue.Empty):
+            ended.add(self._ended.get(timeout=TICK))
+            while True:
+                ended.add(self._ended.get_nowait())
         if self._alive():
             self._seen = time.monotonic()
+        futures = set(pending)
         cancelled = any(future.status in ("cancelled", "lost") for future in futures)
         if cancelled or time.monotonic() - self._seen > LOST_AFTER:
             self._lost = True
-            raise ReluflowError(
-                "the connection to the Dask scheduler was lost: the rows so far are kept, run the "
-                "same sweep again to go on"
-            )
-        return [future for future in futures if future.status in ("finished", "error")]
+            raise ReluflowError(_LOST)
+        return ended & futures
 
     def result(self, future: Any) -> list[Done] | None:
         """Rows, or None if workers kept dying on it."""
@@ -109,13 +113,11 @@ class Cluster(Futures):
             return future.result(timeout=60.0)
         except self._distributed.KilledWorker:
             return None
-        except Exception as error:
+        except Exception:
             if self._alive():
                 raise
-            raise ReluflowError(
-                f"the connection to the Dask scheduler was lost ({type(error).__name__}): the rows "
-                "so far are kept, run the same sweep again to go on"
-            ) from None
+            self._lost = True
+            raise ReluflowError(_LOST) from None
 
     def close(self) -> None:
         """Leave the cluster as it was found."""

@@ -64,9 +64,9 @@ def jump_error(
     r"""Jump times of a gradient flow on random data against those of the limit process.
 
     With L = log(1/scale), ``error`` is the largest :math:`|t_i / L - \tau_i| / \tau_i` over the
-    jumps i, :math:`t_i` the half-fit times of :func:`reluflow.flow` and :math:`\tau_i` those of
-    :func:`reluflow.limit`; it falls like C/L. ``corrected`` is the same for
-    :math:`\tau_i + C_i / L` with the known constants :math:`C_i`.
+    jumps i, :math:`t_i` the time at which the jumping group of :func:`reluflow.flow` has half the
+    squared norm of its saddle and :math:`\tau_i` from :func:`reluflow.limit`; it falls like C/L.
+    ``corrected`` is the same for :math:`\tau_i + C_i / L` with the known constants :math:`C_i`.
 
     Parameters
     ----------
@@ -77,6 +77,8 @@ def jump_error(
     n, d, m : int
         Samples, features and neurons.
     """
+    from scipy.special import logsumexp
+
     from reluflow.flow.flow import flow
     from reluflow.prediction.limit import limit
 
@@ -87,17 +89,18 @@ def jump_error(
         raise ReluflowError("the limit process of this draw has no jumps with known constants")
     L = -log10_scale * math.log(10.0)
     predicted = process.jump_times(log_scale=-L)
-    half = 0.5 * (process.losses[:-1] + process.losses[1:])
     end = 1.5 * float(predicted[-1]) + 200.0
-    near = np.linspace(-60.0, 60.0, 1201)
-    times = np.unique(np.clip((predicted[:, None] + near).ravel(), 0.0, end))
-    start = net.scaled(-L)
-    run = flow(problem, start, t_end=end, save=times, observe=["norm2"])
-    t = np.array([_passing(run.times, run.loss, level) for level in half])
+    near = (predicted[:, None] + np.linspace(-60.0, 60.0, 601)).ravel()
+    times = np.unique(np.clip([*near, *np.linspace(0.0, end, 2001)], 0.0, end))
+    run = flow(problem, net.scaled(-L), t_end=end, save=times, observe=["log_norms"])
+    t = np.empty(process.n_jumps)
+    for i, group in enumerate(process.neurons):
+        half = logsumexp(2.0 * process.networks[i + 1].log_norms[group]) - math.log(2.0)
+        t[i] = _passing(run.times, logsumexp(2.0 * run["log_norms"][:, group], axis=1), half)
     if not np.isfinite(t).all():
         raise ReluflowError(
-            "the flow does not pass the predicted plateaus near the predicted times: the order of "
-            "jumps differs at this scale"
+            "a group that jumps in the limit does not grow at this scale: its jumps come in "
+            "another order"
         )
     raw = np.abs(t / L - process.times) / process.times
     return {
@@ -110,10 +113,10 @@ def jump_error(
     }
 
 
-def _passing(t: Array, loss: Array, level: float) -> float:
-    """First time at which the loss is below a level, interpolated between records."""
-    i = int(np.argmax(loss <= level))
+def _passing(t: Array, value: Array, level: float) -> float:
+    """First time at which a value is above a level, interpolated between records."""
+    i = int(np.argmax(value >= level))
     if i == 0:
         return math.nan
-    share = (loss[i - 1] - level) / (loss[i - 1] - loss[i])
+    share = (level - value[i - 1]) / (value[i] - value[i - 1])
     return float(t[i - 1] + share * (t[i] - t[i - 1]))

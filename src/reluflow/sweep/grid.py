@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,8 @@ RESERVED = ("index", "point", "seed", "draw", "status", "message", "seconds")
 """Columns every table has; no field and no result may take their names."""
 
 
-class Point(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Point:
     """One run of a sweep.
 
     ``id`` is a hash of the settings and the repetition ``seed``; ``draw`` that of what its random
@@ -144,15 +145,15 @@ def make_grid(
     for group in groups:
         for name in group:
             if name not in swept:
-                raise ReluflowError(f"pair names {name!r}, which is not a field with several values")
+                raise ReluflowError(f"pair names {name!r}, not a field with several values")
             if name in paired:
-                raise ReluflowError(f"pair names {name!r} twice: each field is in one group at most")
+                raise ReluflowError(f"pair names {name!r} twice: a field is in one group")
             paired.add(name)
         lengths = {name: len(swept[name]) for name in group}
         if len(set(lengths.values())) != 1:
             said = ", ".join(f"{name} {length}" for name, length in lengths.items())
             raise ReluflowError(f"paired fields need equally many values, got {said}")
-    for name, values in swept.items():
+    for name in swept:
         group = next((g for g in groups if name in g), (name,))
         if group[0] == name:
             factors.append({member: swept[member] for member in group})

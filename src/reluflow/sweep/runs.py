@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 RUNS = ("descend", "flow", "limit", "align", "max_margin", "min_norm")
 _WITHOUT_START = ("max_margin", "min_norm")
-_MANAGED = {"problem", "net", "save", "observe", "states", "progress", "checkpoint", "stop",
-            "checkpoint_seconds", "rng", "paths", "extremal", "pull", "directions", "signs"}  # fmt: skip
+_MANAGED = {
+    "problem", "net", "save", "observe", "states", "progress", "checkpoint", "checkpoint_seconds",
+    "stop", "rng", "paths", "extremal", "pull", "directions", "signs",
+}  # fmt: skip
 _STOPS = ("loss_below", "stationary", "settled")
 _JUDGED = ("kind", "residual", "gain", "excess")  # of reluflow.stationarity at the end
 
@@ -56,32 +58,20 @@ def measures_of(task: str) -> tuple[str, ...]:
 
 def check_run(task: str, grid: Grid, observe: Sequence[str]) -> None:
     """Refuse what no point could run, before any point does."""
-    known = {"problem": None, "clock": call_options(task)}
+    known: dict[str, list[str]] = {"problem": _data_options(grid), "clock": call_options(task)}
     if task not in _WITHOUT_START:
-        known["init"] = [n for n in inspect.signature(initialize).parameters
-                         if n not in ("problem", "rng")]  # fmt: skip
+        start = inspect.signature(initialize).parameters
+        known["init"] = [name for name in start if name not in ("problem", "rng")]
     for name in grid.fields:
         section, _, option = name.partition(".")
         if section not in known or not option:
             raise ReluflowError(
                 f"unknown field {name!r}: task {task!r} has fields of {', '.join(known)}"
             )
-        options = known[section]
-        if options is not None and option not in options:
-            raise ReluflowError(f"unknown field {name!r}: {section} has {', '.join(options)}")
-    if not grid.values("problem.name"):
-        raise ReluflowError("the field problem.name is missing: a built-in dataset or a file")
-    for dataset in grid.values("problem.name"):
-        if dataset in datasets.REGISTRY:
-            options = datasets.REGISTRY[dataset].options
-            for name in grid.fields:
-                section, _, option = name.partition(".")
-                if section == "problem" and option != "name" and option not in options:
-                    raise ReluflowError(
-                        f"unknown field {name!r}: {dataset} has {', '.join(options)}"
-                    )
-        elif not str(dataset).lower().endswith((".csv", ".npz")):
-            datasets.load(str(dataset))  # raises the sentence for unknown names
+        if option not in known[section]:
+            raise ReluflowError(
+                f"unknown field {name!r}: {section} has {', '.join(known[section])}"
+            )
     if "init" in known and not grid.values("init.m"):
         raise ReluflowError("the field init.m is missing: the number of neurons")
     if task == "descend":
@@ -92,6 +82,21 @@ def check_run(task: str, grid: Grid, observe: Sequence[str]) -> None:
         if name not in measures_of(task):
             allowed = ", ".join(measures_of(task)) or "nothing"
             raise ReluflowError(f"cannot observe {name!r}: task {task!r} knows {allowed}")
+
+
+def _data_options(grid: Grid) -> list[str]:
+    """Options that all datasets of a sweep have."""
+    if not grid.values("problem.name"):
+        raise ReluflowError("the field problem.name is missing: a built-in dataset or a file")
+    common: list[str] | None = None
+    for dataset in map(str, grid.values("problem.name")):
+        if dataset in datasets.REGISTRY:
+            options = datasets.REGISTRY[dataset].options
+        else:
+            datasets.load(dataset)  # says what is wrong with the name or the file
+            options = ("loss", "leak", "reduction", "bias")
+        common = [o for o in (options if common is None else common) if o in options]
+    return ["name", *(common or [])]
 
 
 def section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:

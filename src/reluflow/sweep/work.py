@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -118,14 +119,18 @@ def cap_threads() -> None:
     """One thread for BLAS, OpenMP and Numba in this process, for good."""
     if _capped:
         return
+    # for libraries not yet loaded
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")  # for libraries not yet loaded
+        os.environ[name] = "1"
+    if "numba" in sys.modules:
+        import numba
+
+        numba.set_num_threads(1)
+    else:
+        os.environ["NUMBA_NUM_THREADS"] = "1"
     from threadpoolctl import threadpool_limits
 
-    _capped.append(threadpool_limits(1))
-    import numba
-
-    numba.set_num_threads(1)
+    _capped.append(threadpool_limits(1))  # for those that are
 
 
 def run_capped(job: Job, points: Sequence[Point]) -> list[Done]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.app.base import app
+from reluflow.app.base import AsJson, app, print_json
 
 
 @app.command()
@@ -14,8 +14,14 @@ def bench(
     what: Annotated[
         str | None, typer.Argument(help="descend, landscape, ...; all by default")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Measure: ratios against plain implementations, taken in one run on this machine."""
     from reluflow.app.bench import run_benchmarks
 
-    run_benchmarks(what)
+    if not as_json:
+        run_benchmarks(what)
+        return
+    lines: list[str] = []
+    rows = run_benchmarks(what, lines.append)
+    print_json({"rows": rows, "lines": lines})

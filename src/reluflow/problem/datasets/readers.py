@@ -51,12 +51,12 @@ def read_csv(
     Returns
     -------
     Problem
-        Named after the file.
+        Named after the file; ``known["features"]`` has the names of a header.
     """
     path = _checked(path, max_bytes)
     try:
         with path.open(encoding="utf-8-sig", newline=None) as file:
-            table = _parse(file, path)
+            table, names = _parse(file, path)
     except UnicodeDecodeError:
         raise ReluflowError(
             f"{path} is not text in UTF-8: expected a CSV file, save it again as UTF-8"
@@ -65,11 +65,13 @@ def read_csv(
         raise ReluflowError(
             f"{path} has 1 column: expected at least one feature and the label, separated by commas"
         )
-    return _both_classes(Problem(table[:, :-1], table[:, -1], name=path.stem, **options), path)
+    known = {} if names is None else {"features": names[:-1]}
+    problem = Problem(table[:, :-1], table[:, -1], name=path.stem, known=known, **options)
+    return _both_classes(problem, path)
 
 
-def _parse(file: IO[str], path: Path) -> Array:
-    """Numbers of a CSV file, skipping a header and blank lines."""
+def _parse(file: IO[str], path: Path) -> tuple[Array, tuple[str, ...] | None]:
+    """Numbers of a CSV file and the names of its header, if it has one; blank lines are skipped."""
     first = next((line for line in file if line.strip()), None)
     if first is None:
         raise ReluflowError(f"{path} is empty: expected lines of numbers with the label last")
@@ -81,8 +83,9 @@ def _parse(file: IO[str], path: Path) -> Array:
     start = next(lines, None)
     if start is None:
         raise ReluflowError(f"{path} has a header but no samples: expected lines of numbers")
+    names = tuple(cell.strip().strip('"') for cell in first.split(",")) if header else None
     try:
-        return np.loadtxt(chain([start], lines), delimiter=",", ndmin=2, comments=None)
+        return np.loadtxt(chain([start], lines), delimiter=",", ndmin=2, comments=None), names
     except UnicodeDecodeError:
         raise
     except ValueError as error:  # loadtxt is fast but does not say where

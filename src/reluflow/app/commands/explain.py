@@ -1,0 +1,76 @@
+"""reluflow explain."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from reluflow.app.base import AsJson, DataName, Out, app, print_json
+from reluflow.app.options import (
+    Bias,
+    ImageShape,
+    Leak,
+    LossName,
+    Reduction,
+    With,
+    dataset_options,
+    image_shape_of,
+)
+from reluflow.errors import ReluflowError
+
+
+@app.command()
+def explain(
+    data: DataName,
+    m: Annotated[int, typer.Option("--m", help="Number of neurons.")] = 200,
+    scale: Annotated[float, typer.Option("--scale", help="Size of the initial weights.")] = 1e-6,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the initial weights.")] = 0,
+    loss: LossName = None,
+    leak: Leak = None,
+    reduction: Reduction = None,
+    bias: Bias = None,
+    lr: Annotated[
+        float | None, typer.Option("--lr", help="Gradient descent with this step size.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="With --lr: how many.")] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="Budget of each stage.")] = 120.0,
+    image_shape: ImageShape = None,
+    options: With = None,
+    out: Out = Path("out"),
+    as_json: AsJson = False,
+) -> None:
+    """Say what a network learns from DATA when it starts small; write a report.
+
+    Predicts, simulates, compares and certifies, and prints the verdict. The folder gets
+    report.html, report.json, run.nc and certificates/. After a kill the same command goes on.
+    Exit code 1 if a claim that applies fails.
+    """
+    from reluflow.app.explain import explain as tell
+    from reluflow.problem import datasets
+
+    began = time.monotonic()
+    changes: dict[str, Any] = {"loss": loss, "leak": leak, "reduction": reduction, "bias": bias}
+    given = {name: value for name, value in changes.items() if value is not None}
+    extra = dataset_options(options)
+    for name in extra:
+        if name in given:
+            raise ReluflowError(f"--{name} and --with {name} contradict each other: give one")
+    problem = datasets.load(data, **given, **extra)
+    found = tell(
+        problem, m, scale, seed, lr=lr, steps=steps, out=out,
+        image_shape=image_shape_of(image_shape), seconds=seconds,
+    )  # fmt: skip
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print(found.text)
+        for verdict in found.failed:
+            print(verdict.line())
+        print(f"wrote {out / 'report.html'}")
+    if sys.stderr.isatty():
+        print(f"{time.monotonic() - began:.1f} s", file=sys.stderr)
+    raise typer.Exit(1 if found.failed else 0)

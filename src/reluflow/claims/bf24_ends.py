@@ -1,0 +1,167 @@
+"""[BF24]_ Theorem 4 and the remarks D1, D3, D4: where training ends on such data."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.bf24_cones import faces_of, fading, margins
+from reluflow.claims.bf24_data import dominant_extremes, least_squares, positive_data
+from reluflow.claims.bf24_runs import converged
+from reluflow.claims.claim import Found
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.network import Network, initialize
+from reluflow.problem import Problem, datasets
+
+Array = NDArray[np.float64]
+
+
+def draw_set(rng: np.random.Generator, d: int) -> Problem:
+    """Data for Theorem 4: extreme points with labels near 1 around one with a small label."""
+    if d == 2:
+        return datasets.assumption3_box(0.09, rng)
+    X = np.eye(d) + 0.05 * rng.random((d, d))
+    inner = 0.5 / np.sqrt(d) * (1 + 0.1 * rng.standard_normal(d))
+    y = np.append(1 + 0.1 * rng.random(d), 0.05 + 0.1 * rng.random())
+    return Problem(np.vstack([X, inner]), y, name=f"corner-{d}")
+
+
+@cache
+def ends(seed: int, sets: int, m: int, d: int) -> list[tuple[Problem, Network]]:
+    """Ends of flows on random sets that satisfy Assumptions 4 and 5, dominated start."""
+    from reluflow.flow.flow import flow
+
+    rng, made = np.random.default_rng(seed), []
+    while len(made) < sets:
+        problem = draw_set(rng, d)
+        about = Evidence.of(problem)
+        if positive_data(about).ok and dominant_extremes(about).ok:
+            net = initialize(problem, m, log_scale=-10.0, kind="dominated", rng=rng)
+            made.append((problem, flow(problem, net, t_end=3000.0).final))
+    return made
+
+
+def _line_gap(problem: Problem, net: Network, X: Array) -> float:
+    return float(np.abs(net.evaluate(X, problem.leak) - X @ least_squares(problem)).max())
+
+
+def line_in_the_cone(seed: int, sets: int, m: int, d: int) -> Found:
+    """Theorem 4: the end equals <beta*, x> on the cone of the data, at positive loss."""
+    found = ends(seed, sets, m, d)
+    inside = [np.random.default_rng(0).dirichlet(np.ones(p.n), 100) @ p.X for p, _ in found]
+    gaps = [_line_gap(p, net, X) for (p, net), X in zip(found, inside, strict=True)]
+    losses = [np.mean((p.outputs(net) - p.y) ** 2) for p, net in found]
+    sixth = [fading(Evidence.of(p)) for p, _ in found]
+    least = min(margins(p).least for p, _ in found)
+    return Found(
+        [
+            at_most(max(gaps), 1e-6, what=f"|f - <beta*, x>| on the cone of the data, d = {d}"),
+            at_least(min(losses), 1e-3, what="least mean squared error"),
+        ],
+        [
+            Hypothesis("Assumptions 4 and 5", True),
+            Hypothesis("Assumption 6", all(h.ok for h in sixth), f"least margin {least:.3g}"),
+        ],
+    )
+
+
+def line_everywhere(seed: int, sets: int, m: int, d: int) -> Found:
+    """Theorem 4 as printed, for every x: the mirrored samples are a counterexample."""
+    gaps = [_line_gap(p, net, -p.X) for p, net in ends(seed, sets, m, d)]
+    return Found([at_most(min(gaps), 1e-6, what="|f(-x_k) - <beta*, -x_k>|")])
+
+
+def three_dimensions_never_fade(seed: int, sets: int) -> list[Comparison]:
+    """Assumption 6 (1) contradicts Assumption 4 for d >= 3.
+
+    Take an extreme x_i and the cone in which it alone is active: D = r_i x_i / n. The hyperplane
+    of a neighbouring extreme x_j touches that cone, u_j = -1, and u_j <D, x_j> =
+    -r_i <x_i, x_j>/n < 0. In two dimensions only x_i's inner neighbour touches it.
+    """
+    rng = np.random.default_rng(seed)
+    found = [margins(draw_set(rng, 3)) for _ in range(sets)]
+    usual = [m for m in found if m.residual > 0]
+    return [
+        at_least(len(usual), sets / 2, what="sets of d = 3 with r > 0 on Kset"),
+        equals(sum(m.push > 0 for m in usual), 0, tolerance=0, what="that satisfy part 1"),
+    ]
+
+
+def kind_of_end(seed: int, m: int) -> list[Comparison]:
+    """D1: a dominated start ends in a local minimum; beside a zero neuron it is a saddle."""
+    from reluflow.optimum.stationarity import stationarity
+
+    made = []
+    for kind in ("dominated", "balanced"):
+        evidence = converged(seed, m, kind)
+        assert evidence.final is not None
+        end = stationarity(evidence.problem, evidence.final)
+        escape = end.escape
+        made.append(at_most(end.relative, 1e-7, what=f"relative residual, {kind} start"))
+        if kind == "dominated":
+            made.append(equals(end.local == "minimum", 1, tolerance=0, what="local minimum"))
+    W, a = evidence.final.weights()
+    zero = Network(np.vstack([W, np.zeros(2)]), np.append(a, 0.0), bias=evidence.problem.bias)
+    beside = stationarity(evidence.problem, zero)
+    return [
+        *made,
+        at_least(escape, 1e-3, what="largest |G|: a zero neuron would grow"),
+        equals(beside.local == "saddle", 1, tolerance=0, what="a saddle beside a zero neuron"),
+    ]
+
+
+def width_does_not_matter(seed: int, widths: tuple[int, ...]) -> list[Comparison]:
+    """D3: the same scale leads to the least-squares line at every width, by gradient descent."""
+    from reluflow.descent.descend import descend
+
+    problem, made = datasets.a3c(), []
+    for m in widths:
+        net = initialize(problem, int(m), scale=1e-3, rng=seed)
+        end = descend(problem, net, lr=1e-2, steps=30_000).final
+        gap = np.abs(problem.outputs(end) - problem.X @ least_squares(problem)).max()
+        made.append(at_most(gap, 1e-6, what=f"|f - <beta*, x>| at width {m}"))
+    return made
+
+
+def best_single(problem: Problem) -> float:
+    """Least mean squared error of one neuron, over all its activation patterns (d = 2).
+
+    In each cone: the least-squares fit of the active samples if it lies there, else its borders.
+    """
+    faces, lines, sides = faces_of(problem)
+    best = float(np.mean(problem.y**2))
+    for u in faces:
+        on = u > 0
+        if not on.any():
+            continue
+        tries = [np.linalg.lstsq(problem.X[on], s * problem.y[on], rcond=None)[0] for s in (1, -1)]
+        touching = ((sides == u) | (sides == 0)).all(axis=1)
+        tries += list(lines[touching])
+        for w in tries:
+            z = np.maximum(problem.X @ w, 0.0)
+            if z @ z > 0:
+                f = z * (z @ problem.y) / (z @ z)
+                best = min(best, float(np.mean((f - problem.y) ** 2)))
+    return best
+
+
+def best_with_its_neurons(seed: int, sets: int, m: int) -> Found:
+    """D4: the end, one neuron in effect, against the best fit with one neuron (all patterns)."""
+    rows = [("three-points", datasets.three_points(), None), ("a3c", datasets.a3c(), None)]
+    rows += [(f"box {i}", p, net) for i, (p, net) in enumerate(ends(seed, sets, m, 2))]
+    table, worst = [], -np.inf
+    for name, problem, net in rows:
+        if net is None:
+            from reluflow.flow.flow import flow
+
+            start = initialize(problem, m, log_scale=-10.0, rng=seed)
+            net = flow(problem, start, t_end=3000.0).final
+        mse = float(np.mean((problem.outputs(net) - problem.y) ** 2))
+        best = best_single(problem)
+        table.append(f"{name}: {mse:.6f} against {best:.6f}")
+        worst = max(worst, mse - best)
+    note = "Mean squared error of the end against the best single neuron: " + "; ".join(table) + "."
+    return Found([at_most(worst, 1e-7, what="end minus best one-neuron fit")], note=note)

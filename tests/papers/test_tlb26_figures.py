@@ -1,0 +1,67 @@
+"""Figures of [TLB26]_: the chosen draw, what must be seen, flow and descent."""
+
+import numpy as np
+import pytest
+
+from reluflow.papers import tlb26_run
+from reluflow.papers.figure import all_figures, chosen
+from reluflow.papers.tlb26_general import general_pictures
+from reluflow.papers.tlb26_sizes import RATIOS_M, ensemble, he_run, trained
+
+
+def holds(spec, size="quick"):
+    drawn = spec.make(**spec.sizes[size])
+    bad = [c for c in drawn.seen if c.status.name != "HOLDS"]
+    assert not bad, bad
+    assert drawn.pictures
+    assert drawn.summary
+    return drawn
+
+
+def test_all_figures_are_there():
+    assert [spec.name for spec in chosen("tlb26")] == [f"F{i}" for i in range(1, 7)]
+    assert all(("TLB26", f"F{i}") in all_figures() for i in range(1, 7))
+
+
+def test_the_chosen_draw():
+    _, _, process = tlb26_run.setting()
+    assert process.norm2 == pytest.approx(30.0228, abs=5e-5)
+    assert process.min_norm2 == pytest.approx(15.76, abs=5e-3)
+    assert [len(s) for s in process.sets] == [36, 15, 9, 3, 1]
+    epochs = process.times * tlb26_run.L / tlb26_run.LR
+    assert np.allclose(epochs, [505_452, 568_902, 627_106, 713_236, 1_030_544], atol=1)
+    first = process.jump_times(log_scale=-1000.0)[0] / tlb26_run.LR
+    assert first == pytest.approx(506_088, abs=1)
+    assert first * tlb26_run.lag() == pytest.approx(506_589, abs=1)
+
+
+def test_schematic():
+    holds(chosen("tlb26", "f2")[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["f1", "f3", "f4"])
+def test_staircase_norms_and_directions(name):
+    holds(chosen("tlb26", name)[0])
+
+
+def test_general_data_are_predicted():
+    assert all(c.status.name == "HOLDS" for c in general_pictures().seen)
+
+
+def test_ensembles():
+    rng = np.random.default_rng(1)
+    made = ensemble(32, 16, 1000, rng)
+    uncovered = np.mean(made["uncovered"] > 0)
+    assert uncovered == pytest.approx(0.251, abs=0.045)  # 3 standard errors
+    made = ensemble(32, 256, 60, rng)
+    assert np.mean(made["norm2"] / made["least"]) == pytest.approx(RATIOS_M[256], abs=0.06)
+
+
+def test_training_stays_below_the_limit_at_practical_scales():
+    norm2, limit, loss = trained(16, 32, 0.5, 20_000, 0)
+    assert loss < 1e-8
+    assert 0.8 * limit < norm2 < limit
+    start, end, left = he_run(64, 0)
+    assert left < 1e-6
+    assert start < end
