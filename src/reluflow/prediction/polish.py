@@ -145,6 +145,8 @@ def polish(crew: Crew, far: NDArray[np.bool_] | None = None) -> Polished | None:
             return None
     found = x.reshape(u.shape)
     size = np.linalg.norm(found, axis=1)
+    if not (np.isfinite(size).all() and (size > 0.0).all()):
+        return None
     distance = float((np.linalg.norm(found - u, axis=1) / np.linalg.norm(u, axis=1)).max())
     aside = np.einsum("ji,ji->j", found, u) <= 0.0
     if aside.any():

@@ -101,7 +101,9 @@ def smooth_leg(crew: Crew, span: float) -> tuple[list[tuple[float, Crew]], Crew]
             events=kink,
             dense_output=True,
         )
-    if found.status < 0 or found.t[-1] <= 0.0 or stretch.room(0.0, found.y[:, -1]) < -1e-6:
+    if found.status < 0 or found.t[-1] <= 0.0 or not np.isfinite(found.y).all():
+        return None
+    if stretch.room(0.0, found.y[:, -1]) < -1e-6:
         return None
     riding = crew.riding
     if len(riding.s):

@@ -156,9 +156,10 @@ def transit(
                 break
             h *= max(0.2, 0.9 * (fine / error) ** (1 / 3)) if np.isfinite(error) else 0.1
         speed = _speed(crew.acting, new.acting, h)
-        crew, t, c = new, t + h, new.pull()
-        if not (np.isfinite(c).all() and np.isfinite(crew.acting.log).all()):
-            return _given_up(crew, np.nan_to_num(c), t, "the weights leave the floats", step)
+        pull = new.pull()
+        if not (np.isfinite(pull).all() and np.isfinite(new.log).all()):
+            return _given_up(crew, c, t, "the weights leave the floats", step)
+        crew, t, c = new, t + h, pull
         same = same + 1 if (sides == crew.acting.U).all() else 0
         sides = crew.acting.U
         trail.append((t, crew.acting))
