@@ -7,7 +7,7 @@ OUT    ?= out
 
 .PHONY: all test slow lint format bench clean clean-kernels
 all: $(VENV)/.runtime
-	$(BIN)/reluflow reproduce BF24 F2 -o $(OUT)
+	$(BIN)/reluflow explain three-points -o $(OUT)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)

@@ -45,6 +45,7 @@ def test_staircase_norms_and_directions(name):
     holds(chosen("tlb26", name)[0])
 
 
+@pytest.mark.slow
 def test_general_data_are_predicted():
     assert all(c.status.name == "HOLDS" for c in general_pictures().seen)
 

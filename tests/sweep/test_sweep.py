@@ -157,9 +157,7 @@ def test_changed_settings_are_another_sweep(tmp_path, suffix):
 def test_columns_of_mixed_types_and_missing_values(tmp_path):
     import helpers
 
-    made = sweep(
-        helpers.crashes, {"x": [1, 2.5, 3]}, out=tmp_path / "t.parquet", executor="serial"
-    )
+    made = sweep(helpers.crashes, {"x": [1, 2.5, 3]}, out=tmp_path / "t.parquet", executor="serial")
     frame = made.to_pandas()
     assert list(frame["x"]) == [1.0, 2.5, 3.0]
     assert np.isnan(frame["size"].iloc[2])

@@ -19,8 +19,8 @@ GAP, REST = 0.05, 20.0  # below these the order of the limit need not show at a 
 
 @dataclass(frozen=True)
 class JumpRow:
-    """One predicted jump and what the run did: the time at which the loss passes half way to the
-    next plateau, and the loss on that plateau; None where it never does."""
+    """One predicted jump and what the run did: the time at which it is half done, and the loss on
+    the plateau after it; None where it is not seen."""
 
     jump: int
     predicted: float
@@ -95,8 +95,7 @@ def compare(
     predicted = process.jump_times(log_scale=log_scale)
     losses, loss = process.losses, np.asarray(run.loss, dtype=float)
     drop = float(losses[0] - losses.min())
-    halves = [0.5 * (before + after) for before, after in zip(losses, losses[1:], strict=False)]
-    found = [_passes(times, loss, half) for half in halves]
+    found = [_passes(times, loss, _half_way(process, i)) for i in range(process.n_jumps)]
     rows = []
     for i in range(process.n_jumps):
         until = found[i + 1] if i + 1 < len(found) else None
@@ -114,6 +113,15 @@ def compare(
         )
     short = bool((gaps < GAP).any() or (rests[1:] < REST).any())
     return Comparison(tuple(rows), float(losses[-1]), end, drop, short)
+
+
+def _half_way(process: JumpProcess, i: int) -> float:
+    """Loss when jump i is half done: outputs half way for square losses, as the prediction has it
+    for the group's squared norm; the loss half way where weights diverge."""
+    if process.problem.loss.margin:
+        return 0.5 * float(process.losses[i] + process.losses[i + 1])
+    f = [process.problem.outputs(process.networks[k]) for k in (i, i + 1)]
+    return float(process.problem.value(0.5 * (f[0] + f[1])))
 
 
 def _known(value: float) -> float | None:

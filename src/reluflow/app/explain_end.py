@@ -1,4 +1,4 @@
-"""The end of a run: groups of neurons, what is optimal, what one more neuron or more scale gives."""
+"""The end of a run: its directions, what another neuron would give, and what a larger scale."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 ANGLE = 0.05  # radians within which neurons at the end count as one direction
 LEAST = 0.03  # sqrt(|a||w|) relative to the largest below which a neuron does not count
 _ADDED = 6  # neurons added at most in the search for an interpolator
+_LOCATED = 5_000  # m n d up to which the run from a larger scale locates its kinks
 _FITS = 1e-8  # loss relative to the first one that counts as interpolation
 
 
@@ -99,7 +100,7 @@ def interpolator(problem: Problem, point: Stationarity) -> Network | None:
             if float(problem.value(problem.outputs(run.final))) <= _FITS * first:
                 return run.final
             now = stationarity(problem, run.final)
-    except ReluflowError:
+    except (ReluflowError, ArithmeticError):
         return None
     return None
 
@@ -122,20 +123,24 @@ class LargeStart:
 
 
 def from_large(problem: Problem, net: Network) -> LargeStart | None:
-    """Train the same start enlarged to norm 1 of all inner weights together."""
-    from reluflow.app.explain_run import LastDirection
+    """Train the same start enlarged to norm 1 of all inner weights together.
+
+    An estimate, for a comparison: but for the smallest data kinks are not located.
+    """
     from reluflow.flow.flow import flow
-    from reluflow.flow.stops import stationary
+    from reluflow.flow.stops import loss_below, stationary
 
     size = 0.5 * float(np.logaddexp.reduce(2.0 * net.log_norms))
     margin = problem.loss.margin
-    stops: list[Any] = [LastDirection(1e-3), stationary(1e-9)] if margin else [stationary(1e-8)]
+    first = float(problem.value(np.zeros(problem.n)))
+    located = not margin and net.m * problem.X.size <= _LOCATED
+    stops = [loss_below((1e-5 if margin else 1e-9) * first), stationary(1e-6)]
     try:
         run = flow(
             problem, net.scaled(-size), clock="loss" if margin else "time", stop=stops,
-            max_steps=5_000, progress=False,
+            kinks=located, max_steps=6_000, progress=False,
         )  # fmt: skip
-    except ReluflowError:
+    except (ReluflowError, ArithmeticError):
         return None
     with np.errstate(over="ignore"):
         loss = float(np.exp(problem.log_value(problem.outputs(run.final))))

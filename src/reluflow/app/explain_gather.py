@@ -23,6 +23,7 @@ from reluflow.app.explain_settings import (
     ascents,
     can_follow,
     can_optimise,
+    search_method,
 )
 from reluflow.errors import ReluflowError
 from reluflow.network import initialize
@@ -87,7 +88,10 @@ def _gather(
     net = initialize(problem, settings.m, settings.scale, rng=settings.seed)
     log_scale = float(net.log_norms.max())
     large = "" if can_follow(problem, net.m) else _LARGE.format(f"{problem.n:,}", problem.d)
-    landscape = stages.run("directions", lambda: extremal_vectors(problem, starts=ascents(problem)))
+    landscape = stages.run(
+        "directions",
+        lambda: extremal_vectors(problem, method=search_method(problem), starts=ascents(problem)),
+    )
     if landscape is None:
         raise ReluflowError(stages.skipped["directions"])
     alignment = stages.run(
@@ -140,7 +144,8 @@ def _gather(
     optimum = stages.run("optimum", lambda: _optimum(problem), _not_optimum(problem))
     small, big = None, None
     light = net.m * problem.X.size <= SMALL_RUN
-    if point is not None and point.gain > 0.0 and optimum is not None:
+    fitted = loss <= 1e-8 * float(problem.value(np.zeros(problem.n)))
+    if point is not None and point.gain > 0.0 and optimum is not None and not fitted:
         small = interpolator(problem, point) if light else None
     big = stages.run(
         "larger scale", lambda: from_large(problem, net), "" if light else _LARGE.format(
@@ -225,4 +230,6 @@ def _claims(problem: Problem, run: Any, net: Any) -> Any:
     from reluflow.claims.certify import certify
     from reluflow.claims.verdict import Status
 
-    return [v for v in certify(problem, run, start=net) if v.status is not Status.OUT_OF_SCOPE]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = certify(problem, run, start=net)
+    return [v for v in found if v.status is not Status.OUT_OF_SCOPE]

@@ -9,9 +9,8 @@ import numpy as np
 
 from reluflow.app.explain_run import real_times
 from reluflow.app.explain_words import count, feature_names, number, percent, samples, strengths
-from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import G
-from reluflow.report.axes import DATA, NEGATIVE, POSITIVE
+from reluflow.report.axes import NEGATIVE, POSITIVE
 from reluflow.report.boundary import boundary_panel, has_boundary
 from reluflow.report.curves import log_norms_panel, loss_panel, margins_panel
 from reluflow.report.images import directions_picture
@@ -40,7 +39,7 @@ def page_of(e: Explanation) -> Page:
     )
     (_, lead), *rest = e.verdict
     page.text(lead, kind="lead")
-    page.table([{"": topic, "found": text} for topic, text in rest])
+    page.points([f"{topic}: {text}" for topic, text in rest])
     if e.skipped:
         page.heading("Not computed", 3)
         page.points([f"{what}: {why}" for what, why in e.skipped.items()])
@@ -65,13 +64,15 @@ def _pictures(page: Page, e: Explanation) -> None:
     curves = [_loss(e, run)]
     if run.networks is not None or "log_norms" in run.observables:
         curves.append(_cut(e, log_norms_panel(run, process, log_scale=scale)))
-    if e.problem.loss.margin and (run.networks is not None or "normalized_margin" in run):
+    if e.problem.loss.margin and (
+        run.networks is not None or "normalized_margin" in run.observables
+    ):
         curves.append(margins_panel(e.run))
     words = "Dashed: jump times predicted without training. " if process is not None else ""
+    words += "Each line of sizes is a neuron: those that grow do so at a constant rate until they "
     page.figure(
         Picture(curves, columns=min(len(curves), 2), height=3.2),
-        words + "Each line of the second picture is a neuron: all grow at once at a constant rate, "
-        "and those that jump carry the function.",
+        words + "carry the function.",
     )
     ends = _ends(e)
     if ends:
@@ -100,7 +101,9 @@ def _cut(e: Explanation, panel: Panel) -> Panel:
     """Margin losses in real time: the jumps, not the eternity after them."""
     if not e.problem.loss.margin or e.settings.lr is not None:
         return panel
-    times = [t for r in (e.comparison.rows if e.comparison else ()) for t in (r.predicted, r.simulated)]
+    times = [
+        t for r in (e.comparison.rows if e.comparison else ()) for t in (r.predicted, r.simulated)
+    ]
     last = max([t for t in times if t is not None], default=0.0)
     end = float(real_times(e.run)[-1])
     top = min(2.0 * last, end) if last > 0.0 else end
@@ -163,13 +166,13 @@ def _jumps(page: Page, e: Explanation) -> None:
         [
             {
                 "jump": r.jump,
-                "predicted time": r.predicted,
-                "simulated time": "not seen" if r.simulated is None else r.simulated,
+                "time": r.predicted,
+                "time (run)": "not seen" if r.simulated is None else r.simulated,
                 "difference": "" if r.difference is None else percent(r.difference),
                 "samples": samples(e.process.samples[i].tolist(), e.problem.n),
-                "loss after, predicted": r.loss,
-                "loss after, simulated": "" if r.simulated_loss is None else r.simulated_loss,
-                "gap to the next": "" if r.gap is None else f"{100 * r.gap:.3g} %",
+                "loss after": r.loss,
+                "loss (run)": "" if r.simulated_loss is None else r.simulated_loss,
+                "gap": "" if r.gap is None else f"{100 * r.gap:.3g} %",
             }
             for i, r in enumerate(c.rows[:_ROWS])
         ]
@@ -183,7 +186,10 @@ def _directions(page: Page, e: Explanation) -> None:
     names = feature_names(e.problem)
     page.heading("Directions")
     word = "All" if e.landscape.exact else "Found, perhaps not all,"
-    page.text(f"{word} critical directions of the silent network, by growth rate:")
+    page.text(
+        f"{word} critical directions of the silent network, by growth rate; the share is that of "
+        "random starts, with positive and negative output weight, that turn there:"
+    )
     share = e.landscape.basin_fractions
     rows: list[dict[str, Any]] = []
     for i in range(min(len(e.landscape), 12)):
@@ -193,7 +199,7 @@ def _directions(page: Page, e: Explanation) -> None:
             "direction": _vector(e.landscape.vectors[i], names),
         }
         if share is not None:
-            row["share of starts (+, -)"] = f"{share[i, 0]:.3f}, {share[i, 1]:.3f}"
+            row["share +, -"] = f"{share[i, 0]:.3f}, {share[i, 1]:.3f}"
         rows.append(row)
     page.table(rows)
     if len(e.landscape) > 12:

@@ -81,7 +81,9 @@ def simulate(
         observe = ["log_norms"] if records * net.m * 8 <= STATE_BYTES else []
         observe += ["normalized_margin", "accuracy"] if problem.loss.margin else []
     recorded: dict[str, Any] = {"observe": observe, "states": keep}
-    saved = {"checkpoint": checkpoint, "checkpoint_seconds": _WRITE_SECONDS, "progress": progress}
+    saved: dict[str, Any] = {
+        "checkpoint": checkpoint, "checkpoint_seconds": _WRITE_SECONDS, "progress": progress,
+    }  # fmt: skip
     if settings.lr is not None:
         from reluflow.descent.descend import descend
 

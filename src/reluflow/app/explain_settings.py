@@ -91,6 +91,11 @@ def can_optimise(problem: Problem) -> bool:
     return problem.X.size <= (OPTIMUM_PLANE if problem.d <= 2 else OPTIMUM)
 
 
+def search_method(problem: Problem) -> str:
+    """How directions are looked for: by ascent where no enumeration could end."""
+    return "multistart" if problem.n > 40 and problem.d > 40 else "auto"
+
+
 def ascents(problem: Problem) -> int:
     """Number of starts of a search for directions."""
     return int(np.clip(LANDSCAPE_WORK / (20 * problem.X.size), 24, 1000))

@@ -24,7 +24,7 @@ from reluflow.optimum.min_norm import MinNorm
 if TYPE_CHECKING:
     from reluflow.app.explain import Explanation
 
-_SHOWN = 6  # directions described, jumps listed
+_SHOWN = 4  # directions described, jumps listed
 _ZERO = 1e-8  # loss over the first loss that counts as 0
 _OFF = 0.05  # residual over the largest label from which a sample counts as not fitted
 _BEST = 1e-3  # relative distance from the best margin or norm that counts as reaching it
@@ -99,7 +99,7 @@ def _early(e: Explanation) -> list[str]:
         parts.append(f"{rest:,} shrink or rest")
     time = float(a.time[a.growing].max(initial=0.0))
     when = f" Alignment (cosine {a.cosine:g}) takes until time {time:.3g}." if grow else ""
-    return ["At first " + listed(parts) + "." + when]
+    return ["At first " + ", ".join(parts) + "." + when]
 
 
 def _distinct(V: np.ndarray, signs: np.ndarray) -> np.ndarray:
@@ -156,8 +156,8 @@ def _jumps(e: Explanation) -> str:
         return text + f" The simulation agrees within {100 * CLOSE:g} %."
     if c.fragile:
         return text + (
-            " At this scale some jumps follow too closely to be seen apart: the order of the "
-            "limit need not show, and a smaller scale would separate them."
+            " At this scale other neurons come at almost the same time, or before the plateau is "
+            "reached: the order of the limit need not show; a smaller scale would separate them."
         )
     ends = "The ends agree" if c.ends_meet else "The ends differ too"
     return text + f" The simulation differs; {ends[0].lower() + ends[1:]}."
@@ -175,6 +175,8 @@ def _end(e: Explanation) -> str:
         return text + _unfinished(e)
     text = f"The loss goes from {number(e.first_loss)} to {number(e.loss)}"
     text += f" (mean squared error {number(e.mse)}).{_unfinished(e)}"
+    if e.loss <= _ZERO * e.first_loss:
+        text = f"The loss goes from {number(e.first_loss)} to 0 ({e.loss:.0e} when the run stops)."
     if e.linear and e.loss > _ZERO * e.first_loss:
         text += " On the samples f is the least-squares linear function of the features."
     return text
@@ -193,7 +195,9 @@ def _best(e: Explanation) -> str:
         return _best_margin(e)
     lines = []
     p = e.point
-    if p is not None and p.kind == "global minimum":
+    if p is not None and p.kind != "global minimum" and e.loss <= _ZERO * e.first_loss:
+        lines.append(f"The end is global up to {e.loss:.0e}, since no loss is below 0.")
+    elif p is not None and p.kind == "global minimum":
         lines.append("The end is a global minimum: no network of any width has a smaller loss.")
     elif p is not None and p.kind == "stationary, not global":
         local = {"minimum": " but a local minimum", "saddle": " but a saddle"}.get(p.local, "")
@@ -266,11 +270,9 @@ def _ignored(e: Explanation) -> str:
     read = np.zeros(problem.n, dtype=bool)
     for g in e.groups:
         read[list(g.active)] = True
-    if problem.leak == 0.0 and not read.all():
-        parts.append(
-            f"no neuron reads {samples(np.flatnonzero(~read).tolist(), problem.n)}"
-            + (" (f stays 0 there)" if not e.problem.loss.margin else "")
-        )
+    unread = np.flatnonzero(~read & (problem.y != 0.0)) if problem.leak == 0.0 else np.empty(0, int)
+    if unread.size:
+        parts.append(f"no neuron reads {samples(unread.tolist(), problem.n)} (f stays 0 there)")
     if problem.loss.margin:
         wrong = np.flatnonzero(e.margins <= 0)
         if wrong.size:
@@ -323,11 +325,14 @@ def _scale(e: Explanation) -> str:
     if L is None:
         return ""
     if not L.finished:
-        return "From weights of size 1 the same draw was not trained to its end."
+        return (
+            f"From weights of size 1 the same draw has {count(L.directions, 'direction')} and loss "
+            f"{number(L.loss)} when its budget of steps ends (estimated)."
+        )
     where = f"loss {number(L.loss)}" if L.loss > _ZERO * e.first_loss else "loss 0"
     if L.margin is not None:
         where = f"normalised margin {number(L.margin)}"
     return (
         f"From weights of size 1 the same draw ends with {count(L.directions, 'direction')} "
-        f"instead of {len(e.groups)}, at {where}."
+        f"(here {count(len(e.groups), 'direction').split()[0]}), at {where} (estimated)."
     )

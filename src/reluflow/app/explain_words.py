@@ -66,7 +66,7 @@ def reads(problem: Problem, direction: Array) -> str:
     order = [i for i in np.argsort(-size, kind="stable") if size[i] >= FAINT]
     if problem.d > 30:
         return f"{len(order)} of {problem.d} features"
-    return listed([("+" if direction[i] > 0 else "-") + " " + names[i] for i in order])
+    return listed([f"{names[i]} ({'+' if direction[i] > 0 else '-'})" for i in order])
 
 
 def number(value: float) -> str:

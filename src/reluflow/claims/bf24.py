@@ -212,10 +212,8 @@ claim(
     "BF24-L13", example=aligning, given=[gradient_flow, dominated_start, no_saddle], **EARLY,
     full={"m": 5000},
 )(alignment.patterns_freeze)  # fmt: skip
-for _id, _check in (
-    ("BF24-Cond1", alignment.starts_well), ("BF24-Cond2", alignment.stays_where_it_can),
-):  # fmt: skip
-    experiment(_id, quick={"m": 100}, full={"m": 1000})(_check)
+experiment("BF24-Cond1", quick={"m": 100}, full={"m": 1000})(alignment.starts_well)
+experiment("BF24-Cond2", quick={"m": 100}, full={"m": 1000})(alignment.stays_where_it_can)
 
 # Phases 2 and 3 on one run: Lemmas 5, 6, 16 to 24, Corollary 1
 GROWTH = [gradient_flow, positive_data, dominant_extremes, half_square, no_leak, dominated_start]

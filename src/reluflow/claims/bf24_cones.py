@@ -15,6 +15,7 @@ from reluflow.landscape import arrangement
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
+Patterns = NDArray[np.int8]
 TOL = 1e-9
 
 
@@ -37,7 +38,7 @@ class Margins:
 
 
 @lru_cache(maxsize=256)
-def _listed(data: bytes, n: int, d: int) -> tuple[Array, Array, Array]:
+def _listed(data: bytes, n: int, d: int) -> tuple[Patterns, Array, Patterns]:
     """Patterns of all faces, unit rays of the arrangement and their patterns."""
     X = np.frombuffer(data).reshape(n, d)
     N = X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -46,7 +47,7 @@ def _listed(data: bytes, n: int, d: int) -> tuple[Array, Array, Array]:
     return faces, lines, sides
 
 
-def faces_of(problem: Problem) -> tuple[Array, Array, Array]:
+def faces_of(problem: Problem) -> tuple[Patterns, Array, Patterns]:
     """Patterns of all faces, unit rays of the arrangement of X and their patterns."""
     return _listed(np.ascontiguousarray(problem.X).tobytes(), *problem.X.shape)
 

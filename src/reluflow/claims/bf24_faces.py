@@ -1,4 +1,4 @@
-"""[BF24]_ Assumption 2, Definition 1, Lemmas 2 and 12: faces of the data and the gradients there."""
+"""[BF24]_ Assumption 2, Definition 1, Lemmas 2 and 12: gradients on the faces of the data."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,11 +110,11 @@ def mixed_neurons_fade(evidence: Evidence) -> Found:
     if story.third is None:
         return Found((), [story.reached])
     masks = [mixed(story, story.path[i]) for i in story.records]
-    new = sum(int(np.count_nonzero(b & ~a)) for a, b in zip(masks, masks[1:], strict=False))
+    new = sum(int(np.count_nonzero(b & ~a)) for a, b in pairwise(masks))
     # the neurons that are mixed at tau3 while they are: the largest rate of log |w|^2
     rates = []
     logs = [2 * story.path[i].log_norms for i in story.records]
-    for k, (a, b) in enumerate(zip(masks, masks[1:], strict=False)):
+    for k, (a, b) in enumerate(pairwise(masks)):
         both = a & b
         if both.any():
             rates.append(float((logs[k + 1] - logs[k])[both].max() / np.diff(story.since)[k]))
@@ -192,7 +193,7 @@ def neurons_stay(evidence: Evidence) -> Found:
     if story.third is None:
         return Found((), [story.reached])
     J, ref = story.turned, story.anchor
-    I, N = story.positive, story.negative
+    bundle, negative = story.positive, story.negative
     worst = np.zeros(4)
     for i in story.records:
         net = story.path[i]
@@ -201,9 +202,9 @@ def neurons_stay(evidence: Evidence) -> Found:
         v, before = ratios(net), ratios(ref)
         w = np.linalg.norm((ratio * np.sign(ref.a))[:, None] * v - before, axis=1)
         here = [
-            change[I].max(initial=0.0), w[I].max(initial=0.0),
-            np.linalg.norm(v - before, axis=1)[I].max(initial=0.0),
-            max(change[N].max(initial=0.0), w[N].max(initial=0.0)),
+            change[bundle].max(initial=0.0), w[bundle].max(initial=0.0),
+            np.linalg.norm(v - before, axis=1)[bundle].max(initial=0.0),
+            max(change[negative].max(initial=0.0), w[negative].max(initial=0.0)),
         ]  # fmt: skip
         worst = np.maximum(worst, here)
     return Found(

@@ -10,6 +10,7 @@ import numpy as np
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
 from reluflow.network import Network, initialize
+from reluflow.papers.bf24_figures import FIGURE1, FIGURE3, FIGURE3_QUICK, figure1, figure3
 from reluflow.papers.figure import Drawn, figure
 from reluflow.problem import Problem, datasets
 from reluflow.report.panels import function_panel, neurons_panel
@@ -18,6 +19,15 @@ from reluflow.trajectory import Trajectory, geometric
 
 FIGURE2: dict[str, Any] = {"m": 200_000, "scale": 1e-3, "lr": 1e-3, "steps": 2_000_000}
 FIGURE2_QUICK = {**FIGURE2, "m": 2_000, "steps": 200_000}
+
+figure(
+    "BF24", "F1", title="Data of Assumption 3", quick=FIGURE1, full=FIGURE1,
+    claims=("BF24-A3", "BF24-L8"),
+)(figure1)  # fmt: skip
+figure(
+    "BF24", "F3", title="A teacher with eight neurons, of which training finds fewer",
+    quick=FIGURE3_QUICK, full=FIGURE3, claims=("BF24-D2", "BF24-D4"),
+)(figure3)  # fmt: skip
 
 
 def growth_phases(run: Trajectory, begin: float = 0.02, end: float = 0.99) -> tuple[int, int]:

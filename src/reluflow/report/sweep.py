@@ -160,7 +160,9 @@ def _ticks(values: Any, most: int = 8) -> tuple[list[int], list[str]]:
 
 
 def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float | np.number) else str(value)
+    if isinstance(value, int | np.integer | str | bool):
+        return str(value)
+    return f"{value:.2g}"
 
 
 def _groups(frame: pandas.DataFrame, by: str) -> list[tuple[str, pandas.DataFrame]]:

@@ -120,3 +120,8 @@ def _passing(t: Array, value: Array, level: float) -> float:
         return math.nan
     share = (level - value[i - 1]) / (value[i] - value[i - 1])
     return float(t[i - 1] + share * (t[i] - t[i - 1]))
+
+
+def nothing(rng: np.random.Generator) -> dict[str, Any]:
+    """One random number: a point that costs nothing, to measure what sweeping costs."""
+    return {"value": float(rng.random())}

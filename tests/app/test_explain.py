@@ -1,0 +1,160 @@
+"""explain: verdicts on data with known answers, files, resuming."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from reluflow import Problem, Trajectory, check_certificate, datasets
+from reluflow.app.explain import explain
+from reluflow.app.explain_compare import compare
+from reluflow.app.explain_run import Spaced, real_times
+from reluflow.app.explain_words import count, feature_names, listed, reads, samples
+from reluflow.errors import ReluflowError
+
+
+@pytest.fixture(scope="module")
+def three():
+    return explain(datasets.three_points(), progress=False)
+
+
+def said(found):
+    return dict(found.verdict)
+
+
+def test_three_points_verdict(three):
+    found = said(three)
+    mse = datasets.three_points().known["limit_mse"]
+    assert "behaves as one neuron" in found["In short"]
+    assert "least-squares line" in found["In short"]
+    assert f"{mse:.6f}" == "0.175043"
+    assert "0.175043" in found["In short"]
+    assert "not a global minimum" in found["In short"]
+    assert "Two neurons would interpolate" in found["Best possible"]
+    assert "three neurons, squared norm 11.6276" in found["Best possible"]
+    assert "agrees" in found["Jumps"]
+    assert three.comparison.agrees
+    assert abs(three.comparison.rows[0].difference) < 1e-2
+    assert "More width changes nothing" in found["Width"]
+    assert three.failed == []
+
+
+def test_small_interpolator_fits(three):
+    problem = three.problem
+    assert three.small.m == 2
+    np.testing.assert_allclose(problem.outputs(three.small), problem.y, atol=1e-3)
+
+
+def test_comparison_notices_a_wrong_run(three):
+    late = real_times(three.run) * 1.5
+    scale = float(three.net.log_norms.max())
+    assert not compare(three.process, three.run, late, scale, three.loss).agrees
+    assert not compare(three.process, three.run, real_times(three.run), scale, 0.3).ends_meet
+
+
+def test_files_are_whole_and_the_same_again(three, tmp_path):
+    three.write(tmp_path)
+    names = sorted(p.name for p in tmp_path.iterdir())
+    assert names == ["certificates", "report.html", "report.json", "run.nc"]
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.suffix in (".html", ".json")}
+    again = explain(datasets.three_points(), out=tmp_path, progress=False)
+    assert {n: (tmp_path / n).read_bytes() for n in before} == before
+    assert again.run.settings["explain"] == three.run.settings["explain"]
+    kinds = {p.stem for p in (tmp_path / "certificates").iterdir()}
+    assert kinds == {"stationary", "not-global", "min-norm"}
+    assert all(check_certificate(p).ok for p in (tmp_path / "certificates").iterdir())
+    assert Trajectory.load(tmp_path / "run.nc").loss[-1] == pytest.approx(three.loss)
+
+
+def test_page_is_self_contained(three, tmp_path):
+    three.write(tmp_path)
+    html = (tmp_path / "report.html").read_text()
+    assert "prefers-color-scheme" in html
+    assert "0.175043" in html
+    assert not re.search(r'(?:src|href)="(?!data:|#)', html)
+    assert "<script" not in html
+    data = json.loads((tmp_path / "report.json").read_text())
+    assert data["end"]["least_squares"] is True
+    assert data["verdict"][0]["topic"] == "In short"
+
+
+def test_margin_loss_finds_the_largest_margin():
+    found = explain(datasets.toy6(), progress=False)
+    text = said(found)
+    assert "behaves as two neurons and separates all samples" in text["In short"]
+    assert "no network of any width has more" in text["In short"]
+    assert found.margin == pytest.approx(found.optimum.margin, rel=1e-4)
+    assert [r.jump for r in found.comparison.rows] == [1, 2]
+    assert [g.active for g in found.groups] == [(0, 1, 2, 3), (4, 5)]
+
+
+def test_orthonormal_data_are_fitted_and_close_jumps_are_not_called_failures():
+    found = explain(datasets.golden(), progress=False)
+    text = said(found)
+    assert "fits every label" in text["In short"]
+    assert "global minimum" in text["Best possible"]
+    assert found.comparison.fragile
+    assert "need not show" in text["Jumps"]
+
+
+def test_columns_of_a_file_are_named_and_noise_is_ignored(tmp_path):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40, 3))
+    y = 1.5 * np.maximum(A[:, 0], 0.0) - np.maximum(-A[:, 1], 0.0)
+    lines = [",".join(map(repr, map(float, (*a, b)))) for a, b in zip(A, y, strict=True)]
+    path = tmp_path / "farm.csv"
+    path.write_text("rain, sun,noise,yield\n" + "\n".join(lines))
+    problem = datasets.load(path)
+    assert feature_names(problem) == ["rain", "sun", "noise"]
+    text = said(explain(problem, m=60, progress=False))
+    assert "rain (+)" in text["Directions"]
+    assert "sun (-)" in text["Directions"]
+    assert "noise hardly moves any neuron" in text["Ignored"]
+
+
+def test_descent_instead_of_flow(three):
+    found = explain(datasets.three_points(), m=50, scale=1e-3, lr=0.05, progress=False)
+    assert found.run.settings["method"] == "descend"
+    assert found.mse == pytest.approx(three.mse, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"m": 0}, "at least 1 neuron"),
+        ({"scale": 0.0}, "between 0 and 1"),
+        ({"scale": 2.0}, "between 0 and 1"),
+        ({"lr": -1.0}, "positive step size"),
+        ({"steps": 10}, "without lr"),
+        ({"image_shape": (28, 28)}, "784 pixels"),
+        ({"seconds": 0.0}, "positive"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ReluflowError, match=message):
+        explain(datasets.three_points(), progress=False, **options)
+
+
+def test_labels_without_pull():
+    with pytest.raises(ReluflowError, match="nothing is learnt"):
+        explain(Problem(np.eye(2), np.zeros(2)), progress=False)
+
+
+def test_words():
+    assert count(1, "neuron") == "one neuron"
+    assert count(12, "neuron") == "12 neurons"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert samples([0, 1], 2) == "all 2 samples"
+    assert samples([1], 3) == "sample 1"
+    problem = Problem(np.eye(2), np.ones(2))
+    assert reads(problem, np.array([0.01, -1.0])) == "x1 (-)"
+
+
+def test_records_are_dense_first_and_geometric_later():
+    policy = Spaced(2.0, 10)
+    assert policy.after(0.0, False) == 2.0
+    assert policy.after(3.0, False) == 4.0
+    later = policy.after(100.0, False)
+    assert 100.0 < later <= 104.0
+    assert policy.after(7.0, True) == 8
