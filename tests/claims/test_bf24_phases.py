@@ -41,9 +41,9 @@ def test_a_bent_run_fails(with_states):
     def turn(W, a):  # one positive neuron turns away within phase 2b
         W[second : third - 3, who] *= -1.0
 
-    def grow(W, a):  # and grows in the last phase
-        W[third + 40 :, who] *= 3.0
-        a[third + 40 :, who] *= 3.0
+    def grow(W, a):  # and is larger for a moment of the last phase
+        W[third + 40 : third + 42, who] *= 3.0
+        a[third + 40 : third + 42, who] *= 3.0
 
     for change, names in ((turn, ("L5", "L17")), (grow, ("L24", "C1"))):
         bad = Evidence.of(good.problem, with_states(good.run, change))

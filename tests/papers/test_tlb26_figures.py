@@ -6,7 +6,7 @@ import pytest
 from reluflow.papers import tlb26_run
 from reluflow.papers.figure import all_figures, chosen
 from reluflow.papers.tlb26_general import general_pictures
-from reluflow.papers.tlb26_sizes import RATIOS_M, ensemble, he_run, trained
+from reluflow.papers.tlb26_sizes import RATIOS_M, ensemble, he_run, miss_probability, trained
 
 
 def holds(spec, size="quick"):
@@ -54,7 +54,9 @@ def test_ensembles():
     rng = np.random.default_rng(1)
     made = ensemble(32, 16, 1000, rng)
     uncovered = np.mean(made["uncovered"] > 0)
-    assert uncovered == pytest.approx(0.251, abs=0.045)  # 3 standard errors
+    exact = miss_probability(32, 16)
+    assert exact == pytest.approx(0.240, abs=1e-3)
+    assert uncovered == pytest.approx(exact, abs=3 * np.sqrt(exact * (1 - exact) / 1000))
     made = ensemble(32, 256, 60, rng)
     assert np.mean(made["norm2"] / made["least"]) == pytest.approx(RATIOS_M[256], abs=0.06)
 

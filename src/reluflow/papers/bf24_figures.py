@@ -100,8 +100,8 @@ def figure3(*, m: int, scale: float, t_end: float, m_descent: int, seed: int = 0
         at_least(min(a - b for a, b in pairwise(curve.loss)), -1e-6, what="fall of the loss"),
         at_least(end, 1e-3, what="mean squared error at the end: some bumps are missed"),
         at_most(kinks[2], 2, what="kinks at the first plateau"),
-        at_least(kinks[-1], 2, what="kinks at the end"),
-        at_most(kinks[-1], 7, what="fewer than the teacher's eight neurons"),
+        at_least(kinks[-1], 4, what="kinks at the end (the paper's run keeps about five neurons)"),
+        at_most(kinks[-1], 6, what="kinks at the end, fewer than the teacher's"),
     ]
     summary = [f"{m:,} neurons: {run.status}", f"Mean squared error {end:.5f} at the end."]
     if m_descent:
@@ -115,10 +115,8 @@ def figure3(*, m: int, scale: float, t_end: float, m_descent: int, seed: int = 0
     caption = (
         f"Gradient flow with {m:,} neurons (the default width of the paper's code for these data; "
         "its figure has 200,000), kinks not located; a step stands for time 0.001. The sample of "
-        "40 points is ours, so plateaus differ from the paper's: this run ends on three "
-        "pieces and misses the valley, where the paper's has five neurons and misses two small bumps. With located kinks "
-        "300 and 2,000 neurons leave this plateau near step 900,000 for an error of 0.003; "
-        "descent with 300 neurons stays on it until step 1,200,000 at least. Rows: "
+        "40 points is ours, so plateaus differ from the paper's, which ends with five neurons and "
+        f"misses two small bumps; this run ends with {kinks[-1]} kinks. Rows: "
         "start, 1 % of the fall done, first plateau, second growth, end; jumps by `phases` at "
         f"steps {', '.join(f'{1000 * t:,.0f}' for t in found.jumps)}."
     )
