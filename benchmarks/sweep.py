@@ -3,7 +3,8 @@
 ``python benchmarks/sweep.py`` or ``reluflow bench sweep``. Overhead per point is (wall clock times
 workers - sum of the points' own seconds) / points, start of the workers left out; it is wanted
 below 5 ms. The limit runs on orthonormal data (n = 16, m = 6) are as many as ``POINTS`` in the
-environment says (10,000 of them take an hour on two cores), tiny points always 10,000.
+environment says (400 by default; 10,000 take some 20 minutes on two cores), tiny points always
+10,000.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def row(
 
 def run(console: Callable[[str], None] = print) -> None:
     """Print every row."""
-    many = int(os.environ.get("POINTS", "40"))
+    many = int(os.environ.get("POINTS", "400"))
     timed("limit", LIMITS, 2, "serial")  # compiles
     tiny = "reluflow.sweep.experiments:nothing"
     for name, executor, workers in (("serial", "serial", 1), ("processes", CORES, CORES)):

@@ -153,7 +153,9 @@ def _jumps(e: Explanation) -> str:
     more = f" and {K - _SHOWN} more" if K > _SHOWN else ""
     text = f"Predicted without training: {'; '.join(parts)}{more}."
     if c.agrees:
-        return text + f" The simulation agrees within {100 * CLOSE:g} %."
+        text += f" The simulation agrees within {100 * CLOSE:g} % in times and losses."
+        if not c.fragile:
+            return text
     if c.fragile:
         return text + (
             " At this scale other neurons come at almost the same time, or before the plateau is "
