@@ -14,6 +14,7 @@ from reluflow.errors import ReluflowError
 if TYPE_CHECKING:
     from reluflow import landscape, optimum, prediction
     from reluflow.claims.certify import certify
+    from reluflow.claims.ledger import ledger
     from reluflow.descent.descend import descend
     from reluflow.flow.flow import flow
     from reluflow.flow.stops import loss_below, settled, stationary
@@ -31,10 +32,13 @@ if TYPE_CHECKING:
         stationarity,
         write_certificate,
     )
+    from reluflow.papers.reproduce import reproduce
     from reluflow.prediction.limit import limit
     from reluflow.prediction.orthogonal import algorithm1
     from reluflow.prediction.process import JumpProcess
     from reluflow.problem import Problem, datasets, losses
+    from reluflow.sweep.sweep import sweep
+    from reluflow.sweep.table import read_table
     from reluflow.trajectory import Trajectory, cosines, every, geometric, when
     from reluflow.trajectory.phases import phases
 
@@ -75,6 +79,10 @@ _HOMES = {
     "certify": "reluflow.claims.certify",
     "prediction": "reluflow.prediction",
     "optimum": "reluflow.optimum",
+    "sweep": "reluflow.sweep.sweep",
+    "read_table": "reluflow.sweep.table",
+    "reproduce": "reluflow.papers.reproduce",
+    "ledger": "reluflow.claims.ledger",
 }
 
 __all__ = [
@@ -101,6 +109,7 @@ __all__ = [
     "initialize",
     "kkt",
     "landscape",
+    "ledger",
     "limit",
     "loss_below",
     "losses",
@@ -110,9 +119,12 @@ __all__ = [
     "optimum",
     "phases",
     "prediction",
+    "read_table",
+    "reproduce",
     "settled",
     "stationarity",
     "stationary",
+    "sweep",
     "when",
     "write_certificate",
 ]

@@ -6,10 +6,11 @@ import re
 import numpy as np
 import pytest
 
-from reluflow import Problem, Trajectory, check_certificate, datasets
+from reluflow import Problem, Trajectory, check_certificate, datasets, extremal_vectors
 from reluflow.app.explain import explain
 from reluflow.app.explain_compare import compare
 from reluflow.app.explain_run import Spaced, real_times
+from reluflow.app.explain_search import estimated_directions
 from reluflow.app.explain_words import count, feature_names, listed, reads, samples
 from reluflow.errors import ReluflowError
 
@@ -139,6 +140,17 @@ def test_bad_options(options, message):
 def test_labels_without_pull():
     with pytest.raises(ReluflowError, match="nothing is learnt"):
         explain(Problem(np.eye(2), np.zeros(2)), progress=False)
+
+
+def test_large_data_are_estimated():
+    rng = np.random.default_rng(3)
+    X = np.vstack([rng.standard_normal((30, 3)) + 4.0 * e for e in np.eye(3)])
+    problem = Problem(X, np.repeat([1.0, -1.0, 2.0], 30))
+    exact, found = extremal_vectors(problem), estimated_directions(problem)
+    assert not found.exact
+    for sign in (1, -1):
+        best = (sign * exact.values).max()
+        assert (sign * found.values).max() == pytest.approx(best, rel=1e-3)
 
 
 def test_words():

@@ -15,6 +15,7 @@ from reluflow.app.explain_end import from_large, groups_of, interpolator
 from reluflow.app.explain_files import RUN, WORK, prepare
 from reluflow.app.explain_kernels import NOTE, FlowKernels
 from reluflow.app.explain_run import horizon_of, marked, real_times, simulate, stored
+from reluflow.app.explain_search import ENTRIES, estimated_directions
 from reluflow.app.explain_settings import (
     KKT_ENTRIES,
     LINEAR,
@@ -82,16 +83,12 @@ def _gather(
     problem: Problem, settings: Settings, folder: Path | None, key: str, stages: Stages
 ) -> Explanation:
     from reluflow.landscape.align import align
-    from reluflow.landscape.extremal import extremal_vectors
     from reluflow.prediction.limit import limit
 
     net = initialize(problem, settings.m, settings.scale, rng=settings.seed)
     log_scale = float(net.log_norms.max())
     large = "" if can_follow(problem, net.m) else _LARGE.format(f"{problem.n:,}", problem.d)
-    landscape = stages.run(
-        "directions",
-        lambda: extremal_vectors(problem, method=search_method(problem), starts=ascents(problem)),
-    )
+    landscape = stages.run("directions", lambda: _landscape(problem))
     if landscape is None:
         raise ReluflowError(stages.skipped["directions"])
     alignment = stages.run(
@@ -161,6 +158,15 @@ def _gather(
         certificates=tuple(_certificates(problem, run, point, optimum)),
         claims=tuple(claims or ()), skipped=stages.skipped,
     )  # fmt: skip
+
+
+def _landscape(problem: Problem) -> Any:
+    """Directions to which small neurons turn: exact, found or estimated."""
+    if problem.X.size > ENTRIES:
+        return estimated_directions(problem)
+    from reluflow.landscape.extremal import extremal_vectors
+
+    return extremal_vectors(problem, method=search_method(problem), starts=ascents(problem))
 
 
 def _ready(folder: Path, key: str) -> Any:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from reluflow.app.explain_settings import STATE_BYTES, Settings
 from reluflow.errors import ReluflowError
-from reluflow.flow.flow import LARGE
 from reluflow.flow.stops import Settled, loss_below, stationary
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -26,6 +25,7 @@ _RECORDS = 240  # up to the horizon; later ones are spaced geometrically
 _RATIO = 1.04
 _FITTED = 10.0  # least margin y f from which a direction can be the last one
 _WIDE_LOSS = 1e-2  # where kinks are not located: share of the first loss at which a run ends
+_LOCATED = 1e7  # m n d beyond which kinks are not located
 _MOST_STEPS = 5_000_000
 _WRITE_SECONDS = 5.0  # between checkpoints
 
@@ -94,7 +94,7 @@ def simulate(
     from reluflow.flow.flow import flow
 
     margin = problem.loss.margin
-    wide = net.m * problem.n > LARGE
+    wide = float(net.m) * problem.X.size > _LOCATED
     stops: list[Any] = [stationary()]
     unit = horizon / _RECORDS
     if margin:
@@ -104,7 +104,7 @@ def simulate(
         start = float(problem.value(np.zeros(problem.n)))
         stops = [loss_below(_WIDE_LOSS * start), stationary(1e-6)]
     return flow(
-        problem, net, save=Spaced(unit), stop=stops, max_steps=200_000,
+        problem, net, save=Spaced(unit), stop=stops, max_steps=200_000, kinks=not wide,
         clock="loss" if margin else "time", max_seconds=settings.seconds, **recorded, **saved,
     )  # fmt: skip
 

@@ -49,7 +49,10 @@ def _short(e: Explanation) -> str:
     if not e.groups or e.silent:
         return f"The network of {e.net.m:,} neurons has learnt nothing: it is still silent."
     K = len(e.groups)
-    what = f"The network of {e.net.m:,} neurons behaves as {count(K, 'neuron')}"
+    cut = not e.run.status.ok
+    what = (
+        "So far (the simulation was cut short) the" if cut else "The"
+    ) + f" network of {e.net.m:,} neurons behaves as {count(K, 'neuron')}"
     if e.problem.loss.margin:
         wrong = int((e.margins <= 0).sum())
         if wrong:

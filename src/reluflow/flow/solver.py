@@ -98,7 +98,7 @@ class Solver(Present):
             return self.c
         self.trial.sample()
         c = np.empty_like(self.c)
-        pull_at(self.trial.cn, min(1.0, 1e-6 * 4.0 ** (self.stuck - _UNSURE)), c)
+        pull_at(self.trial.cn, min(1.0, 1e-6 * 4.0 ** min(self.stuck - _UNSURE, 10)), c)
         return c
 
     def _arrive(self, which: Index, k: int, c: Array) -> None:
