@@ -111,7 +111,7 @@ def test_columns_of_a_file_are_named_and_noise_is_ignored(tmp_path):
     text = said(explain(problem, m=60, progress=False))
     assert "rain (+)" in text["Directions"]
     assert "sun (-)" in text["Directions"]
-    assert "noise hardly moves any neuron" in text["Ignored"]
+    assert "eature noise hardly moves any neuron" in text["Ignored"]
 
 
 def test_descent_instead_of_flow(three):

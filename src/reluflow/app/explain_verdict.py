@@ -296,7 +296,8 @@ def _ignored(e: Explanation) -> str:
     faint = [n for n, s in zip(feature_names(problem), strong, strict=True) if s < FAINT]
     if faint and problem.d <= 30:
         verb = "moves" if len(faint) == 1 else "move"
-        parts.append(f"{listed(faint)} hardly {verb} any neuron")
+        noun = "feature" if len(faint) == 1 else "features"
+        parts.append(f"{noun} {listed(faint)} hardly {verb} any neuron")
     elif faint:
         parts.append(f"{len(faint)} of {problem.d} features hardly move any neuron")
     if not parts:
