@@ -13,6 +13,7 @@ from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
     from reluflow import landscape, optimum, prediction
+    from reluflow.app.explain import explain
     from reluflow.claims.certify import certify
     from reluflow.claims.ledger import ledger
     from reluflow.descent.descend import descend
@@ -83,6 +84,7 @@ _HOMES = {
     "read_table": "reluflow.sweep.table",
     "reproduce": "reluflow.papers.reproduce",
     "ledger": "reluflow.claims.ledger",
+    "explain": "reluflow.app.explain",
 }
 
 __all__ = [
@@ -103,6 +105,7 @@ __all__ = [
     "descend",
     "early",
     "every",
+    "explain",
     "extremal_vectors",
     "flow",
     "geometric",

@@ -41,7 +41,8 @@ def test_csv(tmp_path, text):
     np.testing.assert_array_equal(problem.X, X)
     np.testing.assert_array_equal(problem.y, y)
     assert problem.name == "mine"
-    assert dict(problem.known) == {}
+    header = {"features": ("a", "b")} if "a" in text.strip().splitlines()[0] else {}
+    assert {k: tuple(v) for k, v in problem.known.items()} == header
 
 
 def test_csv_options(tmp_path):

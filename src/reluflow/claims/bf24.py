@@ -193,8 +193,7 @@ for _part, _check, _quick, _status, _reason in (
 ):  # fmt: skip
     claim(
         "BF24-T1", part=_part, example=aligning, given=[gradient_flow, dominated_start, no_saddle],
-        form="printed" if _part == "ii-threshold" else "stated", needs=EARLY["needs"],
-        quick=_quick, full={"m": 5000}, expected=_status, reason=_reason,
+        needs=EARLY["needs"], quick=_quick, full={"m": 5000}, expected=_status, reason=_reason,
     )(_check)  # fmt: skip
 experiment(
     "BF24-T1", part="ii-rate", quick={"m": 200, "logs": (-6.0, -10.0, -14.0, -20.0)},

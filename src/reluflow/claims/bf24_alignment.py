@@ -38,7 +38,8 @@ def known_constants(problem: Problem) -> Constants:
 
 def log_settling_time(known: Constants, alpha: float, factor: float = 4.0) -> float:
     """log of the bound t2 <= factor D_max / (D_min^2 alpha^2); 4 in Theorem 1, 2 in Theorem 3."""
-    return float(np.log(factor * known.D_max) - 2 * np.log(known.D_min * alpha))
+    with np.errstate(divide="ignore"):  # no settling time where alpha is 0
+        return float(np.log(factor * known.D_max) - 2 * np.log(known.D_min * alpha))
 
 
 def log_defect_constant(known: Constants, alpha_0: float | None) -> float:
@@ -65,7 +66,8 @@ def outer_weights_stay(evidence: Evidence) -> Found:
     for net, t in zip(evidence.path, evidence.times, strict=True):
         if t <= tau:
             moved = max(moved, float(np.abs(log_gain(net, evidence.start)).max()))
-            gap = net.log_norms - net.log_outer
+            with np.errstate(invalid="ignore"):  # zero neurons have no ratio
+                gap = net.log_norms - net.log_outer
             over = max(over, float(np.max(gap[np.isfinite(gap)], initial=-np.inf)))
     return Found(
         [

@@ -11,7 +11,7 @@ from reluflow.claims.claim import Check, load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.ledger import entry
 from reluflow.claims.run import try_evaluate
-from reluflow.claims.verdict import Verdict
+from reluflow.claims.verdict import Status, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -57,11 +57,14 @@ def certify(
 
 
 def applicable(evidence: Evidence) -> list[Check]:
-    """Checks whose needs the evidence meets, printed forms that have a repair left out."""
+    """Checks whose needs the evidence meets, wordings known to be wrong left out."""
     found = [
         check
         for check in load_all().values()
-        if check.check is not None and check.form != "printed" and not evidence.missing(check.needs)
+        if check.check is not None
+        and check.form != "printed"
+        and check.expected is not Status.FAILS
+        and not evidence.missing(check.needs)
     ]
     return _in_order(found)
 
