@@ -90,8 +90,7 @@ def compare(
     end : float
         Loss at the end of the run.
     """
-    with np.errstate(invalid="ignore"):
-        gaps, rests = process.gaps_at(log_scale=log_scale), process.rests_at(log_scale=log_scale)
+    gaps, rests = process.gaps_at(log_scale=log_scale), process.rests_at(log_scale=log_scale)
     predicted = process.jump_times(log_scale=log_scale)
     losses, loss = process.losses, np.asarray(run.loss, dtype=float)
     drop = float(losses[0] - losses.min())

@@ -100,7 +100,7 @@ def interpolator(problem: Problem, point: Stationarity) -> Network | None:
             if float(problem.value(problem.outputs(run.final))) <= _FITS * first:
                 return run.final
             now = stationarity(problem, run.final)
-    except (ReluflowError, ArithmeticError):
+    except ReluflowError:
         return None
     return None
 
@@ -140,7 +140,7 @@ def from_large(problem: Problem, net: Network) -> LargeStart | None:
             problem, net.scaled(-size), clock="loss" if margin else "time", stop=stops,
             kinks=located, max_steps=6_000, progress=False,
         )  # fmt: skip
-    except (ReluflowError, ArithmeticError):
+    except ReluflowError:
         return None
     with np.errstate(over="ignore"):
         loss = float(np.exp(problem.log_value(problem.outputs(run.final))))

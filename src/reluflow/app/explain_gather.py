@@ -236,6 +236,5 @@ def _claims(problem: Problem, run: Any, net: Any) -> Any:
     from reluflow.claims.certify import certify
     from reluflow.claims.verdict import Status
 
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = certify(problem, run, start=net)
+    found = certify(problem, run, start=net)
     return [v for v in found if v.status is not Status.OUT_OF_SCOPE]

@@ -23,6 +23,11 @@ NO_PULL = 7e-13  # |D| below this times the first sum of |c_k||x_k| is no pull
 _PARALLEL = 7e-15  # the same in the kernels, against the sum they are given
 
 
+def settling_times(last: Array, rates: Array) -> Array:
+    """How long neurons take to settle: their last event, and one unit of the rate of growth."""
+    return last + np.divide(1.0, rates, out=np.zeros_like(rates), where=rates > 0.0)
+
+
 def first_total(problem: Problem) -> float:
     """Sum of |c_k||x_k| for the silent network: the unit in which pulls are called small."""
     return float(np.abs(problem.pull) @ np.linalg.norm(problem.X, axis=1))
@@ -112,6 +117,19 @@ class Crew:
         """The tracers alone."""
         return self.rows(slice(self.n_active, None), 0)
 
+    def with_parts(self, acting: Crew, riding: Crew) -> Crew:
+        """This crew with its active neurons and its tracers replaced."""
+        return replace(
+            self,
+            V=np.vstack([acting.V, riding.V]),
+            log=np.concatenate([acting.log, riding.log]),
+            U=np.vstack([acting.U, riding.U]),
+        )
+
+    def change_since(self, old: Crew) -> float:
+        """Largest change of a neuron, in direction and log norm."""
+        return float(max(np.abs(self.V - old.V).max(), np.abs(self.log - old.log).max()))
+
     def outputs(self) -> Array:
         """f(x_k), made by the active neurons."""
         k = self.n_active
@@ -133,7 +151,7 @@ class Crew:
     def settled(self, c: Array) -> Settled:
         """Limit directions and rates of everybody under the constant pull c."""
         ends, rates, V, offsets, U, last = self._ride(c, np.inf)
-        times = last + np.divide(1.0, rates, out=np.zeros_like(rates), where=rates > 0.0)
+        times = settling_times(last, rates)
         return Settled(V, rates, offsets + self.log, ends == 1, ends == 4, U, times)
 
     def _ride(self, c: Array, t: float) -> tuple[Sides, Array, Array, Array, Sides, Array]:

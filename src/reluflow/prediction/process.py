@@ -202,6 +202,8 @@ class JumpProcess:
             when = L * start - (L * self.exponents[i] + np.where(grows, K, 0.0)) / g
             when[~grows] = np.inf
             first = when[group].min()
+            if np.isinf(first):  # the group's constants are not known
+                continue
             others = np.delete(when, group)
             gaps[i] = (others.min(initial=np.inf) - first) / max(first, 1e-300)
         return gaps

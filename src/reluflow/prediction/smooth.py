@@ -111,11 +111,5 @@ def smooth_leg(crew: Crew, span: float) -> tuple[list[tuple[float, Crew]], Crew]
             h = (t1 - t0) / _PARTS
             for i in range(_PARTS):
                 riding = riding.moved(stretch.pull(found.sol(t0 + (i + 0.5) * h)), h)
-    acting = stretch.at(found.y[:, -1])
-    end = replace(
-        crew,
-        V=np.vstack([acting.V, riding.V]),
-        log=np.concatenate([acting.log, riding.log]),
-        U=np.vstack([acting.U, riding.U]),
-    )
+    end = crew.with_parts(stretch.at(found.y[:, -1]), riding)
     return [(t, stretch.at(y)) for t, y in zip(found.t[1:], found.y.T[1:], strict=True)], end

@@ -20,14 +20,13 @@ from scipy.special import logsumexp
 
 from reluflow.prediction.crew import Crew, Settled, Sides, first_total
 from reluflow.prediction.polish import ON
-from reluflow.prediction.transit import Transit, transit
+from reluflow.prediction.transit import STOPPED, Transit, transit
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 NO_RATE = 1e-10  # rates below this times the first sum of |c_k||x_k| are zero
-STOPPED = "stopped before the next critical point"
 SPENT = "the budget of jumps is spent and neurons still grow"
 BUDGET = (STOPPED, SPENT)
 _SAME = 1e-7  # directions closer than this are one
@@ -104,7 +103,6 @@ class Staircase:
         self.plateaus: list[Plateau] = []
         self.jumps: list[Jump] = []
         self.trouble = ""
-        self.steps = 0
         self._note_plateau(0.0, relaxation)
 
     def run(self, max_jumps: int, tie: float, tick: Callable[[], bool]) -> None:
@@ -152,7 +150,6 @@ class Staircase:
             len(self.active) + len(group),
         )
         found = transit(crew, start, len(group), tick=tick)
-        self.steps += found.steps
         self.tau = tau
         half = np.nan if self.diverging else C + found.half  # a divergence has no last constant
         self.diverging = self.diverging or found.diverging
@@ -164,7 +161,7 @@ class Staircase:
             u.log, u.v, u.U = found.crew.log[i], found.crew.V[i], found.crew.U[i]
         samples = np.flatnonzero(np.any([self._reads(u) for u in group], axis=0))
         self.jumps.append(Jump(tau, half, gap, members, samples, len(group) > 1))
-        self.trouble = STOPPED if found.stopped else found.trouble
+        self.trouble = found.trouble
         self.pull = found.pull
         self._settle(riders, found, tau, C)
         self._note_plateau(found.residual, found.relaxation)

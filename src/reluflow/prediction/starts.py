@@ -12,7 +12,7 @@ from reluflow.errors import ReluflowError
 from reluflow.landscape.early import most_events
 from reluflow.landscape.extremal import extremal_vectors
 from reluflow.network import Network
-from reluflow.prediction.crew import Sides, first_total
+from reluflow.prediction.crew import Sides, first_total, settling_times
 from reluflow.prediction.staircase import Unit, rounded_rate
 from reluflow.problem import Problem
 
@@ -77,7 +77,7 @@ def from_network(problem: Problem, net: Network, view: str = "this network") -> 
     groups = _groups(V, sign, alive)
     heads = np.array([members[K[members].argmax()] for members in groups], dtype=int)
     sides = _sides(problem, net, heads)
-    settling = numbers[3] + np.divide(1.0, rates, out=np.zeros_like(rates), where=rates > 0.0)
+    settling = settling_times(numbers[3], rates)
     units = [
         Unit(V[j], float(sign[j]), members, K[members], U, g=rates[j])
         for j, members, U in zip(heads, groups, sides, strict=True)

@@ -30,6 +30,7 @@ from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
 
+STOPPED = "stopped before the next critical point"
 _PATIENCE = 150  # steps without a kink after which the stretch ahead is called smooth
 
 
@@ -62,10 +63,7 @@ class Transit:
     leaving : array (n_active,), bool
         Active neurons that shrink to zero.
     trouble : str
-        Empty, or why no critical point was reached.
-    stopped : bool
-        Whether ``tick`` asked for that.
-    steps : int
+        Empty, or why no critical point was reached (`STOPPED` if ``tick`` asked for that).
     """
 
     crew: Crew
@@ -79,8 +77,6 @@ class Transit:
     diverging: bool
     leaving: NDArray[np.bool_]
     trouble: str
-    stopped: bool
-    steps: int
 
 
 def _midpoint(crew: Crew, c: Array, h: float) -> Crew:
@@ -139,7 +135,7 @@ def transit(
     loudest, checked = np.abs(crew.problem.pull).max(), 0
     for step in range(1, max_steps + 1):
         if step % 200 == 0 and tick():
-            return _given_up(crew, c, t, "", step)
+            return _given_up(crew, c, t, STOPPED)
         if same >= patience:
             leg = smooth_leg(crew, 3.0 * (t - start))
             same, patience = 0, min(2 * patience, _PATIENCE)
@@ -155,10 +151,10 @@ def transit(
             if error <= fine or h < 1e-12 / unit:
                 break
             h *= max(0.2, 0.9 * (fine / error) ** (1 / 3)) if np.isfinite(error) else 0.1
-        speed = _speed(crew.acting, new.acting, h)
+        speed = new.acting.change_since(crew.acting) / h
         pull = new.pull()
         if not (np.isfinite(pull).all() and np.isfinite(new.log).all()):
-            return _given_up(crew, c, t, "the weights leave the floats", step)
+            return _given_up(crew, c, t, "the weights leave the floats")
         crew, t, c = new, t + h, pull
         same = same + 1 if (sides == crew.acting.U).all() else 0
         sides = crew.acting.U
@@ -169,22 +165,18 @@ def transit(
             tried = speed
             done = arrival(crew, c)
             if done is not None:
-                return _finish(crew, t, done, trail, n_group, step)
-            if step >= checked + _PATIENCE and _no_progress(trail, tol):
-                tol = max(0.1 * tol, 1e-11)  # the error of the steps hides the way that is left
-            checked = step if step >= checked + _PATIENCE else checked
-    return _given_up(crew, c, t, f"no critical point within {max_steps} steps", max_steps)
+                return _finish(crew, t, done, trail, n_group)
+            if step >= checked + _PATIENCE:
+                checked = step
+                if _no_progress(trail, tol):  # the error of the steps hides the way that is left
+                    tol = max(0.1 * tol, 1e-11)
+    return _given_up(crew, c, t, f"no critical point within {max_steps} steps")
 
 
 def _no_progress(trail: list[tuple[float, Crew]], tol: float) -> bool:
     """Whether no active neuron has moved by much more than the error of a step."""
-    old, new = trail[-min(len(trail), _PATIENCE)][1], trail[-1][1]
-    return max(np.abs(new.V - old.V).max(), np.abs(new.log - old.log).max()) < 10.0 * tol
-
-
-def _speed(old: Crew, new: Crew, h: float) -> float:
-    """Largest rate of change of an active neuron, in direction and log norm."""
-    return float(max(np.abs(new.V - old.V).max(), np.abs(new.log - old.log).max()) / h)
+    old = trail[-min(len(trail), _PATIENCE)][1]
+    return trail[-1][1].change_since(old) < 10.0 * tol
 
 
 def _finish(
@@ -193,7 +185,6 @@ def _finish(
     done: Arrival,
     trail: list[tuple[float, Crew]],
     n_group: int,
-    steps: int,
 ) -> Transit:
     """Carry the tracers along the tail, let them settle, and find the half-way time."""
     riding, left, found, leaving = crew.riding, t, done.found, done.leaving
@@ -209,12 +200,7 @@ def _finish(
             riding, t = ride_tail(riding, t, found)
     settled = riding.settled(c)
     return Transit(
-        crew=replace(
-            crew,
-            V=np.vstack([acting.V, riding.V]),
-            log=np.concatenate([acting.log, riding.log]),
-            U=np.vstack([acting.U, riding.U]),
-        ),
+        crew=crew.with_parts(acting, riding),
         end=left,
         settled=settled,
         pull=c,
@@ -229,8 +215,6 @@ def _finish(
         diverging=bool(done.far.any()),
         leaving=leaving,
         trouble="",
-        stopped=False,
-        steps=steps,
     )
 
 
@@ -264,7 +248,7 @@ def remaining_loss(problem: Problem, f: Array, c: Array) -> float:
     return float(problem.weight * problem.loss.value(f, problem.y)[c != 0.0].sum())
 
 
-def _given_up(crew: Crew, c: Array, t: float, why: str, steps: int) -> Transit:
+def _given_up(crew: Crew, c: Array, t: float, why: str) -> Transit:
     settled = crew.riding.settled(clean_pull(crew, c))
     return Transit(
         crew=crew,
@@ -278,6 +262,4 @@ def _given_up(crew: Crew, c: Array, t: float, why: str, steps: int) -> Transit:
         diverging=False,
         leaving=np.zeros(crew.n_active, dtype=bool),
         trouble=why,
-        stopped=not why,
-        steps=steps,
     )
