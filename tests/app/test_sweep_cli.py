@@ -1,5 +1,6 @@
 """reluflow sweep as a user meets it."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -124,7 +125,7 @@ def test_examples_run(path, tmp_path, here):
 def test_bad_configs_are_one_sentence_and_exit_2(
     text, arguments, message, tmp_path, here, monkeypatch
 ):
-    monkeypatch.setattr("reluflow.sweep.cluster.CONNECT", 0.5)
+    monkeypatch.setattr(importlib.import_module("reluflow.sweep.cluster"), "CONNECT", 0.5)
     (tmp_path / "small.toml").write_text(text)
     code, out, errors = here("small.toml", *arguments)
     assert code == 2, out

@@ -1,5 +1,6 @@
 """Drivers, workers and schedulers killed in mid-sweep: no row is missing or doubled."""
 
+import importlib
 import json
 import os
 import signal
@@ -226,7 +227,7 @@ def test_scheduler_lost_and_found(tmp_path, expected, monkeypatch):
 
 def test_unreachable_scheduler_is_one_sentence(monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("reluflow.sweep.cluster.CONNECT", 0.5)
+    monkeypatch.setattr(importlib.import_module("reluflow.sweep.cluster"), "CONNECT", 0.5)
     for address in ("tcp://127.0.0.1:1", "nonsense://x"):
         with pytest.raises(ReluflowError, match="cannot reach a Dask scheduler") as caught:
             sweep("helpers:draw", {"x": 1}, executor=address)
