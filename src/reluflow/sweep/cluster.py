@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import queue
 import time
 from collections.abc import Iterable
+from concurrent.futures import CancelledError
 from typing import Any
 
 from reluflow.errors import ReluflowError
@@ -100,18 +102,21 @@ class Cluster(Futures):
                 ended.add(self._ended.get_nowait())
         if self._alive():
             self._seen = time.monotonic()
-        futures = set(pending)
-        cancelled = any(future.status in ("cancelled", "lost") for future in futures)
-        if cancelled or time.monotonic() - self._seen > LOST_AFTER:
+        elif time.monotonic() - self._seen > LOST_AFTER:
             self._lost = True
             raise ReluflowError(_LOST)
-        return ended & futures
+        futures = set(pending)
+        # with its worker, a result may be gone before it was fetched: the chunk runs again
+        dropped = {future for future in futures if future.status in ("cancelled", "lost")}
+        return (ended & futures) | (dropped if self._alive() else set())
 
     def result(self, future: Any) -> list[Done] | None:
-        """Rows, or None if workers kept dying on it."""
+        """Rows, or None if workers kept dying on it, or with its rows."""
+        if future.status in ("cancelled", "lost"):
+            return None
         try:
             return future.result(timeout=60.0)
-        except self._distributed.KilledWorker:
+        except (self._distributed.KilledWorker, CancelledError, asyncio.CancelledError):
             return None
         except Exception:
             if self._alive():

@@ -57,7 +57,7 @@ class Futures:
     """What executors with futures share: few chunks in flight, and points whose worker died.
 
     A chunk whose worker died is taken apart and its points are run again, one at a time; a point
-    that takes its worker down when alone becomes a failed row.
+    that takes its worker down twice when alone becomes a failed row.
     """
 
     workers: int
@@ -82,6 +82,7 @@ class Futures:
         waiting, suspects = iter(chunks), deque[Chunk]()
         pending: dict[Any, Chunk] = {}
         alone: Any = None  # a future beside which nothing is in flight
+        blamed: set[str] = set()  # points of chunks that lost their worker when alone
         more, worked, deaths, began = True, False, 0, time.monotonic()
         while True:
             if suspects and not pending:
@@ -108,10 +109,12 @@ class Futures:
                 if rows is not None:
                     worked = True
                     found += rows
-                elif len(chunk) == 1 and future is alone:
+                elif len(chunk) == 1 and future is alone and chunk[0].id in blamed:
                     deaths += 1
                     found.append(Done(failed_row(chunk[0], _DIED)))
                 else:
+                    if future is alone:
+                        blamed.update(point.id for point in chunk)
                     suspects.extend([point] for point in chunk)
             yield found
             if deaths >= HOPELESS and not worked:
