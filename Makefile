@@ -35,8 +35,8 @@ $(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e ".[dev]"
-	touch $@ $(VENV)/.runtime
+	$(BIN)/python -m pip install --quiet -e ".[dev,torch]"
+	touch $@ $(VENV)/.runtime $(VENV)/.torch
 
 $(VENV)/.torch: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e ".[torch]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,30 +12,7 @@ from reluflow.claims.evidence import NEEDS, Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, Status
 from reluflow.errors import ReluflowError
 
-# Modules that register checks. Figures are claims too: those of papers/, which stands above this
-# room, are loaded by name.
-SOURCES = (
-    "reluflow.claims.invariants",
-    "reluflow.claims.bf24",
-    "reluflow.claims.bf24_landscape",
-    "reluflow.claims.tlb26",
-    "reluflow.claims.tlb26_counting",
-    "reluflow.claims.tlb26_norms",
-    "reluflow.claims.tlb26_lemmas",
-    "reluflow.claims.tlb26_jumps",
-    "reluflow.claims.mmv24",
-    "reluflow.claims.mmv24_geometry",
-    "reluflow.claims.mmv24_examples",
-    "reluflow.claims.llwa21",
-    "reluflow.claims.llwa21_bounds",
-    "reluflow.claims.tk24",
-    "reluflow.papers.bf24",
-    "reluflow.papers.tlb26",
-    "reluflow.papers.tlb26_schematic",
-    "reluflow.papers.tlb26_directions",
-    "reluflow.papers.tlb26_sizes",
-    "reluflow.papers.tk24",
-)
+_PAPERS = ("bf24", "tlb26", "mmv24", "llwa21", "tk24")
 FORMS = ("stated", "printed", "repaired")
 SIZES = ("quick", "full")
 
@@ -225,8 +203,24 @@ def _sizes(quick: Any, full: Any) -> dict[str, dict[str, Any]]:
     return {"quick": quick, "full": {**quick, **(full or {})}}
 
 
+def paper_modules(package: str) -> list[str]:
+    """Modules of a room that are named after a paper: ``bf24``, ``bf24_cones``, ..."""
+    room = importlib.import_module(package)
+    names = sorted(module.name for module in pkgutil.iter_modules(room.__path__))
+    return [
+        f"{package}.{name}"
+        for paper in _PAPERS
+        for name in names
+        if name.partition("_")[0] == paper
+    ]
+
+
 def load_all() -> dict[str, Check]:
-    """The registry with every source imported."""
-    for source in SOURCES:
-        importlib.import_module(source)
+    """The registry with every source imported.
+
+    Figures are claims too: those of papers/, which stands above this room, are loaded by name.
+    """
+    importlib.import_module("reluflow.claims.invariants")
+    for module in paper_modules("reluflow.claims") + paper_modules("reluflow.papers"):
+        importlib.import_module(module)
     return REGISTRY

@@ -8,19 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reluflow.claims.claim import Check, Found, register
+from reluflow.claims.claim import Check, Found, paper_modules, register
 from reluflow.claims.verdict import Comparison, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.report.traces import Picture
-
-MODULES = (
-    "reluflow.papers.bf24",
-    "reluflow.papers.tlb26",
-    "reluflow.papers.tlb26_schematic",
-    "reluflow.papers.tlb26_directions",
-    "reluflow.papers.tlb26_sizes",
-    "reluflow.papers.tk24",
-)
 
 
 class Skipped(ReluflowError):
@@ -129,7 +120,7 @@ def figure(
 
 def all_figures() -> dict[tuple[str, str], Spec]:
     """Every figure, with its module imported."""
-    for module in MODULES:
+    for module in paper_modules("reluflow.papers"):
         importlib.import_module(module)
     return dict(sorted(FIGURES.items(), key=lambda item: (item[0][0], _order(item[0][1]))))
 
