@@ -15,6 +15,7 @@ from reluflow.descent.dense import Blas, Fused, Stepper
 from reluflow.descent.model import blas_work, dense_work, fused_work, lumped_weights
 from reluflow.descent.samples import samples_of
 from reluflow.descent.schedules import Batches, Rate, Schedule
+from reluflow.descent.smooth import Smooth
 from reluflow.errors import ReluflowError
 from reluflow.kernels.codes import DIVERGED, UNPROFITABLE
 from reluflow.network import Network
@@ -159,6 +160,7 @@ class _Loop:
         start = problem.outputs(net)
         self.limit = _BEYOND * (1.0 + np.max(np.abs(problem.y)) + np.max(np.abs(start)))
         self.auto = backend == "auto" and self.dtype == np.float64 and problem.loss.kernel >= 0
+        self.auto = self.auto and not problem.smoothing
         self.backend = self._cheaper(net) if self.auto else backend
         self.stepper = self._stepper(net)
         self.step, self.time = 0, 0.0
@@ -175,7 +177,8 @@ class _Loop:
             "log_scale": self.net.log_factors,
             "lr": np.array(self.schedule.key),
         }
-        spec = [repr(self.problem.loss), self.problem.leak, self.problem.reduction]
+        spec = [repr(self.problem.loss), self.problem.leak, self.problem.reduction,
+                self.problem.smoothing]  # fmt: skip
         draws = self.batches.pack()["batch.rng"] if self.batches.size is not None else ""
         saved = [self.recorder.policy.describe(), [o.name for o in self.recorder.observables]]
         extra = {"problem": spec, "draws": str(draws), "saved": saved}
@@ -204,6 +207,8 @@ class _Loop:
 
             limit_work = dense_work(n, d, m) if self.auto else math.inf
             return Lumped(self.samples, net, self.both, self.limit, limit_work)
+        if self.problem.smoothed is not None:
+            return Smooth(self.problem, net, self.both, self.limit, self.problem.smoothed)
         fused = self.dtype == np.float64 and self.problem.loss.kernel >= 0
         if fused and fused_work(n, d, m) <= blas_work(n, d, m):
             return Fused(self.samples, net, self.both, self.limit)
@@ -212,7 +217,8 @@ class _Loop:
     def network(self) -> Network:
         """Current weights."""
         W, a, log_scale = self.stepper.weights()
-        return Network(W, a, log_scale, leak=self.problem.leak, bias=self.problem.bias)
+        p = self.problem
+        return Network(W, a, log_scale, p.leak, p.bias, smoothing=p.smoothing)
 
     def run(self, steps: int, progress: bool | str) -> Trajectory:
         """Step until the end, divergence or Ctrl-C."""
@@ -353,6 +359,8 @@ def _check_options(problem: Problem, steps: int, train: str, backend: str, dtype
         raise ReluflowError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     if dtype == "float32" and backend != "dense":
         raise ReluflowError("float32 is for matrix products only: give backend='dense' with it")
+    if backend == "lumped" or dtype == "float32":
+        problem.check_kinks(f"backend={backend!r}, dtype={dtype!r}")
     if backend == "lumped" and problem.loss.kernel < 0:
         raise ReluflowError(
             f"the loss {problem.loss.name!r} has no compiled form: use backend='dense'"

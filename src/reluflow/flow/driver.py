@@ -22,12 +22,16 @@ from reluflow.trajectory.recorder import Recorder
 
 Array = NDArray[np.float64]
 KINDS = ("", "cross", "slide", "exit", "branch")
+_STAYED = (
+    "Neurons stayed {} times on a kink that both sides push away from; on_branch='leave' gives the "
+    "solution that leaves."
+)
 _MOST_ARRIVALS = 1000  # in a row, without time passing
 
 
 def network_of(problem: Problem, Z: Array, ls: Array) -> Network:
     """The network of unit vectors and log-scales."""
-    return Network(Z[:, :-1], Z[:, -1], log_scale=ls, leak=problem.leak, bias=problem.bias)
+    return Network(Z[:, :-1], Z[:, -1], ls, problem.leak, problem.bias, smoothing=problem.smoothing)
 
 
 class Driver:
@@ -194,13 +198,18 @@ class Driver:
 
     # ------------------------------------------------------------------ results
     def trajectory(self, final: Network, status: Status, settings: Mapping[str, Any]) -> Trajectory:
-        """The finished record, with log t and the events."""
+        """The finished record, with log t and the events; a run cut short ends where it stopped."""
         solver = self.solver
+        if not status.ok and self.recorder.policy.ends:
+            self._record(solver.t, *solver.state.neurons(), solver.log_time)
         cost: dict[str, float] = {k: int(v) for k, v in solver.cost.items()}
         cost.update(cones=int(solver.state.U.shape[0]), log_time=float(solver.log_time))
-        run = self.recorder.trajectory(final, status, cost, settings)
         rows = np.vstack([np.empty((0, 4)), *solver.events])
         rows = rows[np.argsort(rows[:, 2], kind="stable")]
+        stayed = int(np.sum(rows[:, 3] == KINDS.index("branch")))
+        if stayed and settings["on_branch"] == "stay":
+            status = Status(status.code, f"{status} {_STAYED.format(stayed)}", ok=status.ok)
+        run = self.recorder.trajectory(final, status, cost, settings)
         events = {
             "neuron": rows[:, 0].astype(np.int64),
             "sample": rows[:, 1].astype(np.int64),

@@ -68,7 +68,7 @@ def flow(
     rtol : float, optional
         Relative error aimed at, of each neuron at its own scale and of f; 1e-8 by default. Where
         kinks are not located it is the error of one step, in the root mean square over neurons,
-        and 1e-4 by default.
+        and 1e-4 by default (1e-8 for a smoothed activation, which has none).
     stop : condition or list
         :func:`stationary`, :func:`loss_below`, :func:`settled`, or a function of
         (problem, network, time).
@@ -101,10 +101,14 @@ def flow(
     ----------
     [BF24]_ Section 3, [LLWA21]_ Lemma B.15, [MMV24]_ Appendix E, [HNW93]_ II.6.
     """
+    if problem.smoothing:
+        if kinks:
+            problem.check_kinks("kinks=True")
+        kinks = False
     if kinks is None:
         kinks = net.m * problem.n <= LARGE
     if rtol is None:
-        rtol = 1e-8 if kinks else 1e-4
+        rtol = 1e-8 if kinks or problem.smoothing else 1e-4
     _check(rtol, t_end, max_steps, on_branch)
     net.check_fits(problem.d)
     data = data_of(problem, clock)

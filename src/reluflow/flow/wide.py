@@ -9,16 +9,17 @@ allows, a fraction of the time in which norms grow e-fold.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import RK23
+from scipy.integrate import RK23, RK45
 
 from reluflow.kernels.blas import backward, forward
 from reluflow.kernels.flow_pull import pull
 from reluflow.kernels.flow_types import Data
 from reluflow.network import Network
+from reluflow.problem.activation import SmoothedRelu
 
 Array = NDArray[np.float64]
 
@@ -44,6 +45,8 @@ class Wide:
     The error of a step is the larger of two: the root mean square over neurons of each one's error
     relative to its own size, and the error of all weights relative to their norm.
     """
+
+    pair: Any = RK23
 
     def __init__(self, data: Data, net: Network, rtol: float, damped: bool = False) -> None:
         self.data, self.rtol = data, rtol
@@ -87,33 +90,34 @@ class Wide:
     def _attempt(self, h: float) -> Step:
         K, logs, new = [self.rate], [self.log_loss], self.Z
         with np.errstate(over="ignore", invalid="ignore"):
-            for row in (*RK23.A[1:], RK23.B):
+            for row in (*self.pair.A[1:], self.pair.B):
                 old, new = new, self.Z + h * _combined(row, K)
                 K.append(self.velocity(new))
                 logs.append(self._log_loss)
-            e2 = np.sum((h * _combined(RK23.E, K)) ** 2, axis=1)
+            e2 = np.sum((h * _combined(self.pair.E, K)) ** 2, axis=1)
             size2 = np.maximum(np.sum(new**2, axis=1), 1e-300)
             weight = np.exp(2.0 * (self.ls - self.ls.max()))
             own = float(np.mean(e2 / size2))
             whole = float(np.sum(weight * e2) / max(float(np.sum(weight * size2)), 1e-300))
             error = math.sqrt(max(own, whole)) / self.rtol if np.isfinite(self.f).all() else 1e10
             apart = float(np.sum(weight * np.sum((new - old) ** 2, axis=1)))
-            change = float(np.sum(weight * np.sum((K[3] - K[2]) ** 2, axis=1)))
+            change = float(np.sum(weight * np.sum((K[-1] - K[-2]) ** 2, axis=1)))
         stiff = math.sqrt(change / apart) if apart > 0 and math.isfinite(change) else 0.0
         return Step(h, new, K, np.array(logs), error if math.isfinite(error) else 1e10, stiff)
 
     def step(self, limit: float) -> Step:
         """An accepted step of at most ``limit``, :meth:`finish` moves to its end."""
         h, again = min(self.h, limit), 0
+        order = self.pair.error_estimator_order + 1
         while (trial := self._attempt(h)).error > 1.0:
             # a kink makes errors proportional to h: the order is not to be relied on twice
-            h *= max(LEAST, SAFETY * trial.error ** (-1.0 if again else -1.0 / 3.0))
+            h *= max(LEAST, SAFETY * trial.error ** (-1.0 if again else -1.0 / order))
             again += 1
             self.rejected += 1
             if h < 1e-14 * max(self.t, 1e-300):
                 break
         error = max(trial.error, 1e-6)
-        factor = SAFETY * error ** (-0.7 / 3.0) * self.last_error ** (0.4 / 3.0)
+        factor = SAFETY * error ** (-0.7 / order) * self.last_error ** (0.4 / order)
         factor = min(1.0 if again else MOST, max(LEAST, factor))
         self.h = h * factor if again or factor < 1.0 or h == self.h else max(self.h, h * factor)
         if self.damped and trial.stiff > 0:
@@ -135,17 +139,20 @@ class Wide:
     # ------------------------------------------------------------------ within a step
     def within(self, step: Step, theta: float) -> Array:
         """Neurons, in units of exp(ls), at a fraction of a step: the cubic through its ends."""
-        weights = RK23.P @ np.cumprod(np.full(RK23.P.shape[1], theta))
-        return self.Z + step.h * _combined(weights, step.K)
+        return self.Z + step.h * _combined(self._weights(theta), step.K)
+
+    def _weights(self, theta: float) -> Array:
+        """Weights of the stages at a fraction of a step."""
+        P = self.pair.P
+        return np.asarray(P @ np.cumprod(np.full(P.shape[1], theta)))
 
     def log_time_at(self, step: Step, theta: float) -> float:
         """log of the flow time at a fraction of a step."""
         if not self.data.by_loss:
             log_dt = math.log(max(theta * step.h, 1e-320))
         else:  # dt = ds / L, by the weights of the method
-            weights = RK23.P @ np.cumprod(np.full(RK23.P.shape[1], theta))
             low = float(step.logs.min())
-            total = float(weights @ np.exp(low - step.logs))
+            total = float(self._weights(theta) @ np.exp(low - step.logs))
             log_dt = math.log(max(step.h * total, 1e-320)) - low
         return float(np.logaddexp(self.log_time, log_dt))
 
@@ -155,6 +162,32 @@ class Wide:
         grow = np.sum(self.Z * self.rate, axis=1) / np.maximum(np.sum(self.Z**2, axis=1), 1e-300)
         size = np.linalg.norm(self.rate, axis=1) * np.exp(self.ls)
         return max(float(np.linalg.norm(size)), float(np.max(grow, initial=0.0)))
+
+
+class Smooth(Wide):
+    """As :class:`Wide` with a smoothed activation: no kinks, so a pair of order 5(4)."""
+
+    pair: Any = RK45
+
+    def __init__(
+        self, data: Data, net: Network, rtol: float, damped: bool, activation: SmoothedRelu
+    ) -> None:
+        self.activation = activation
+        super().__init__(data, net, rtol, damped)
+
+    def outputs(self, Z: Array) -> tuple[Array, Array]:
+        """phi(w_j, x_k) (n, m), and f, of the neurons exp(ls) * Z."""
+        S = self.activation.value(Z[:, :-1], self.data.X)
+        return S, S @ (Z[:, -1] * np.exp(2.0 * self.ls))
+
+    def velocity(self, Z: Array) -> Array:
+        """(a D, <w, D>) of every neuron."""
+        self.f = self.outputs(Z)[1]
+        c = np.empty_like(self.f)
+        self._log_loss = float(pull(self.data, self.f, c))
+        self.evaluations += 1
+        D = self.activation.pulled(Z[:, :-1], self.data.X, c)
+        return np.column_stack([Z[:, -1:] * D, np.sum(Z[:, :-1] * D, axis=1)])
 
 
 def _combined(weights: Array, K: list[Array]) -> Array:

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from reluflow.flow.driver import network_of
 from reluflow.flow.stops import Loss, Predicate, Settled, Stationary, Stop, turning
-from reluflow.flow.wide import Step, Wide
+from reluflow.flow.wide import Smooth, Step, Wide
 from reluflow.kernels.flow_types import Data
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -39,8 +39,9 @@ class WideRun:
         self.problem, self.wide, self.recorder = problem, wide, recorder
         self.stops, self.end = stops, end
         self.log_times: list[float] = []
+        smooth = isinstance(wide, Smooth)
         self.note = (
-            f"Kinks were not located: an estimate keeps the error of each step below "
+            f"{'There are no kinks' if smooth else 'Kinks were not located'}: an estimate keeps the error of each step below "
             f"{wide.rtol:g} of the neurons' sizes, in the root mean square."
         )
 
@@ -158,7 +159,11 @@ def flow_wide(
     settings: dict[str, Any],
 ) -> Trajectory:
     """The loop of :func:`reluflow.flow.flow` without location of kinks."""
-    wide = Wide(data, net, rtol, damped=any(isinstance(s, Stationary) for s in stops))
+    damped = any(isinstance(s, Stationary) for s in stops)
+    if problem.smoothed is None:
+        wide = Wide(data, net, rtol, damped)
+    else:
+        wide = Smooth(data, net, rtol, damped, problem.smoothed)
     run = WideRun(problem, wide, recorder, stops, end)
     packed = checkpoint.read()
     if packed is not None:

@@ -34,6 +34,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 def as_pull(problem: Problem, pull: ArrayLike | None) -> Array:
     """The pull as a checked float64 array of shape (n,); ``problem.pull`` when None."""
+    problem.check_kinks("the landscape")
     if pull is None:
         return problem.pull
     c = np.asarray(pull, dtype=np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -190,7 +191,7 @@ def axis_start(
         raise ReluflowError("axis_start needs at least two features, got d=1")
     W = np.zeros((4, problem.d))
     W[[0, 1, 2, 3], [0, 1, 0, 1]] = np.array([1.0, 1.0, -1.0, -1.0]) * size
-    return Network(W, sign * size, leak=problem.leak, bias=problem.bias)
+    return Network(W, sign * size, **_look(problem))
 
 
 def _log_size(scale: float | None, log_scale: float | None) -> float:
@@ -228,6 +229,11 @@ def _draw_signs(signs: str | ArrayLike, m: int, rng: np.random.Generator) -> Arr
 def _at_size(problem: Problem, W: Array, a: Array, log_size: float, keep: bool) -> Network:
     if keep or log_size < _KEEP_IN_LOG:
         scale = np.full(a.shape, log_size)
-        return Network(W, a, log_scale=scale, leak=problem.leak, bias=problem.bias)
+        return Network(W, a, log_scale=scale, **_look(problem))
     size = math.exp(log_size)
-    return Network(size * W, size * a, leak=problem.leak, bias=problem.bias)
+    return Network(size * W, size * a, **_look(problem))
+
+
+def _look(problem: Problem) -> dict[str, Any]:
+    """Activation and bias, for the network of a problem."""
+    return {"leak": problem.leak, "bias": problem.bias, "smoothing": problem.smoothing}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.errors import ReluflowError
+from reluflow.problem.activation import SmoothedRelu, check_smoothing
 from reluflow.problem.problem import check_bias, check_leak, frozen_array
 
 Array = NDArray[np.float64]
@@ -34,6 +35,8 @@ class Network:
         Activation slope on negative inputs, used when the network is called.
     bias : float, optional
         Value of the constant feature that calls append to inputs of d - 1 features.
+    smoothing : float
+        Radius of the smoothed activation ([TK24]_), used when the network is called; 0 for none.
     """
 
     W: Array
@@ -41,6 +44,7 @@ class Network:
     log_scale: Array | None = None
     leak: float = 0.0
     bias: float | None = None
+    smoothing: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         W, a = frozen_array(self.W, "W", 2), frozen_array(self.a, "a", 1)
@@ -57,6 +61,7 @@ class Network:
         object.__setattr__(self, "W", W)
         object.__setattr__(self, "a", a)
         object.__setattr__(self, "leak", check_leak(self.leak))
+        object.__setattr__(self, "smoothing", check_smoothing(self.smoothing))
         if self.bias is not None:
             object.__setattr__(self, "bias", check_bias(self.bias))
         if self.log_scale is not None:
@@ -109,16 +114,20 @@ class Network:
         factor = np.exp(self.log_scale)
         return factor[:, None] * self.W, factor * self.a
 
-    def evaluate(self, X: Array, leak: float) -> Array:
-        """f at the rows of ``X`` (k, d) with a given leak, in blocks of bounded memory."""
+    def evaluate(self, X: Array, leak: float, smoothing: float = 0.0) -> Array:
+        """f at the rows of ``X`` (k, d) with a given activation, in blocks of bounded memory."""
+        smoothed = SmoothedRelu(smoothing, leak) if smoothing else None
         X = np.asarray(X, dtype=float)
         outer = self.a if self.log_scale is None else self.a * np.exp(2.0 * self.log_scale)
         out = np.zeros(X.shape[0])
         block = max(1, _BLOCK // max(1, X.shape[0]))
         for start in range(0, self.m, block):
             part = slice(start, start + block)
-            S = X @ self.W[part].T
-            np.maximum(S, leak * S, out=S)
+            if smoothed is not None:
+                S = smoothed.value(self.W[part], X)
+            else:
+                S = X @ self.W[part].T
+                np.maximum(S, leak * S, out=S)
             out += S @ outer[part]
         return out
 
@@ -133,7 +142,7 @@ class Network:
                 f"X has {X.shape[1]} columns but W has {self.d}: expected X of shape (k, {self.d})"
                 + ("" if self.bias is None else f" or (k, {self.d - 1}) without the bias feature")
             )
-        out = self.evaluate(X, self.leak)
+        out = self.evaluate(X, self.leak, self.smoothing)
         return out[0] if single else out
 
     def subset(self, index: NDArray) -> Network:

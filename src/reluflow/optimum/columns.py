@@ -86,6 +86,7 @@ def generate(
     of `max_G` otherwise. There are finitely many cones, and none is added twice.
     """
     check_search(sign, rounds)
+    problem.check_kinks("the best network")
     generator = np.random.default_rng(rng)
     if not problem.X.any():
         dual = problem.y / float(problem.y @ problem.y)

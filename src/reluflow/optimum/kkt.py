@@ -102,6 +102,7 @@ def kkt(
     (True, 0.356107)
     """
     check_labels(problem)
+    problem.check_kinks("kkt")
     net.check_fits(problem.d)
     if tol is not None and not tol >= 0.0:
         raise ReluflowError(f"tol must be a number >= 0, got {tol!r}: 1e-9 is exact equality")

@@ -72,6 +72,7 @@ def stationarity(
     >>> found.kind, found.local, round(found.gain, 4)
     ('stationary, not global', 'minimum', 0.0281)
     """
+    problem.check_kinks("stationarity")
     net.check_fits(problem.d)
     for name, value in (("tol", tol), ("kink_tol", kink_tol)):
         if not 0.0 < value < 0.1:

@@ -89,6 +89,7 @@ def limit(
     >>> process.times, process.ending
     (array([1., 2.]), 'interpolates')
     """
+    problem.check_kinks("limit")
     if net is not None and directions is not None:
         raise ReluflowError("give either net or directions, not both")
     if net is not None:

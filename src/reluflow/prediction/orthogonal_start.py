@@ -80,6 +80,7 @@ def check_scope(problem: Problem) -> None:
         raise ReluflowError(
             f"algorithm1 needs the half-square or square loss, got {problem.loss.name}: use limit()"
         )
+    problem.check_kinks("algorithm1")
     if problem.leak != 0.0:
         raise ReluflowError(f"algorithm1 needs leak=0, got leak={problem.leak:g}: use limit()")
     if on_axes(problem):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from reluflow.errors import ReluflowError
+from reluflow.problem.activation import SmoothedRelu, check_smoothing
 from reluflow.problem.losses import Loss, as_loss
 
 if TYPE_CHECKING:
@@ -97,6 +98,10 @@ class Problem:
         Whether L averages or adds the losses of the samples; "sum" runs n times faster in time.
     bias : float, optional
         Appends a constant feature of this value, so that ``d`` grows by one.
+    smoothing : float
+        Radius of the ball of inputs over which the activation is averaged, the xi of [TK24]_; 0,
+        the default, is the plain activation. ``descend`` and ``flow`` take both; rooms that rest
+        on kinks (extremal vectors, limit, margins) take the plain one alone.
     name : str, optional
         What to call it in reports.
     known : mapping, optional
@@ -116,6 +121,7 @@ class Problem:
     leak: float = 0.0
     reduction: str = "mean"
     bias: float | None = None
+    smoothing: float = field(default=0.0, kw_only=True)
     name: str = field(default="data", kw_only=True)
     known: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
 
@@ -150,6 +156,7 @@ class Problem:
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "leak", leak)
+        object.__setattr__(self, "smoothing", check_smoothing(self.smoothing))
         object.__setattr__(self, "known", MappingProxyType(dict(self.known)))
 
     @property
@@ -166,6 +173,19 @@ class Problem:
     def weight(self) -> float:
         """Weight of one sample in the loss: 1/n for the mean, 1 for the sum."""
         return 1.0 / self.n if self.reduction == "mean" else 1.0
+
+    @property
+    def smoothed(self) -> SmoothedRelu | None:
+        """The smoothed activation, None for the plain one."""
+        return SmoothedRelu(self.smoothing, self.leak) if self.smoothing else None
+
+    def check_kinks(self, what: str) -> None:
+        """Raise unless the activation has its kinks, on which ``what`` rests."""
+        if self.smoothing:
+            raise ReluflowError(
+                f"{what} is for piecewise linear activations, got smoothing={self.smoothing:g}: "
+                "use problem.replace(smoothing=0.0)"
+            )
 
     @property
     def pull(self) -> Array:
@@ -188,7 +208,7 @@ class Problem:
 
     def outputs(self, net: Network) -> Array:
         """f(x_k) of a network with this problem's activation."""
-        return net.evaluate(self.X, leak=self.leak)
+        return net.evaluate(self.X, leak=self.leak, smoothing=self.smoothing)
 
     def replace(self, **changes: Any) -> Problem:
         """A copy with some fields changed; the bias feature already in X is not added twice."""
@@ -200,15 +220,16 @@ class Problem:
         """Pickled as the arguments it was made from, validated again when read."""
         X = self.X if self.bias is None else self.X[:, :-1]
         given = (X, self.y, self.loss, self.leak, self.reduction, self.bias)
-        return _rebuild, (given, self.name, dict(self.known))
+        return _rebuild, (given, self.smoothing, self.name, dict(self.known))
 
     def __repr__(self) -> str:
         bias = "" if self.bias is None else f", bias={self.bias:g}"
+        smooth = f", smoothing={self.smoothing:g}" if self.smoothing else ""
         return (
             f"Problem({self.name}: n={self.n}, d={self.d}, {self.loss.name} "
-            f"({self.reduction}), leak={self.leak:g}{bias})"
+            f"({self.reduction}), leak={self.leak:g}{smooth}{bias})"
         )
 
 
-def _rebuild(given: tuple[Any, ...], name: str, known: dict[str, Any]) -> Problem:
-    return Problem(*given, name=name, known=known)
+def _rebuild(given: tuple[Any, ...], smoothing: float, name: str, known: dict[str, Any]) -> Problem:
+    return Problem(*given, smoothing=smoothing, name=name, known=known)

@@ -36,6 +36,7 @@ class Observable:
 
 def slopes(problem: Problem, net: Network) -> Array:
     """phi'(<w_j, x_k>), shape (n, m), with phi'(0) = leak."""
+    problem.check_kinks("a slope for each sample")
     return np.where(problem.X @ net.W.T > 0, 1.0, problem.leak)
 
 
@@ -45,7 +46,10 @@ def velocity(problem: Problem, net: Network) -> tuple[Array, Array]:
     :math:`w_j' = a_j D_j,\ a_j' = \langle w_j, D_j\rangle,\ D_j = \sum_k \phi' c_k x_k`.
     """
     c = problem.pull_at(problem.outputs(net))
-    D = (slopes(problem, net) * c[:, None]).T @ problem.X
+    if problem.smoothed is not None:
+        D = problem.smoothed.pulled(net.W, problem.X, c)
+    else:
+        D = (slopes(problem, net) * c[:, None]).T @ problem.X
     return net.a[:, None] * D, np.sum(net.W * D, axis=1)
 
 

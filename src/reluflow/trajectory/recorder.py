@@ -164,6 +164,7 @@ class Recorder:
                 log_scale=np.array(_filled("log_scale", scales, columns["a"])) if some else None,
                 leak=problem.leak,
                 bias=problem.bias,
+                smoothing=problem.smoothing,
             )
         for o in self.observables:
             shapes = {np.shape(v) for v in columns[o.name]}

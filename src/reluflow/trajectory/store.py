@@ -50,6 +50,7 @@ def to_dataset(run: Trajectory) -> xr.Dataset:
             "leak": problem.leak,
             "reduction": problem.reduction,
             "bias": problem.bias,
+            "smoothing": problem.smoothing,
         },
         "status": {"code": run.status.code, "sentence": str(run.status), "ok": run.status.ok},
         "cost": dict(run.cost),
@@ -114,9 +115,10 @@ def _from_dataset(data: xr.Dataset) -> Trajectory:
         leak=spec["leak"],
         reduction=spec["reduction"],
         bias=bias,
+        smoothing=spec.get("smoothing", 0.0),
         name=spec["name"],
     )
-    look = {"leak": problem.leak, "bias": bias}
+    look = {"leak": problem.leak, "bias": bias, "smoothing": problem.smoothing}
     states = None
     if "W" in data:
         scale = data["log_scale"].values if "log_scale" in data else None

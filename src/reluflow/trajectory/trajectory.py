@@ -30,6 +30,7 @@ class States(Sequence[Network]):
     log_scale: Array | None  # (records, m)
     leak: float = 0.0
     bias: float | None = None
+    smoothing: float = 0.0
 
     def __len__(self) -> int:
         return self.W.shape[0]
@@ -38,7 +39,8 @@ class States(Sequence[Network]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         scale = None if self.log_scale is None else self.log_scale[index]
-        return Network(self.W[index], self.a[index], scale, leak=self.leak, bias=self.bias)
+        look = {"leak": self.leak, "bias": self.bias, "smoothing": self.smoothing}
+        return Network(self.W[index], self.a[index], scale, **look)
 
     def __iter__(self) -> Iterator[Network]:
         return (self[i] for i in range(len(self)))

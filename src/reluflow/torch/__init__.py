@@ -1,0 +1,55 @@
+"""Measurements of the library on networks people train with PyTorch; `pip install reluflow[torch]`.
+
+Nothing here imports torch before it is used. Readers of images, the dominoes and the probes need
+no torch at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reluflow._lazy import make_lazy
+
+if TYPE_CHECKING:
+    from reluflow.torch.convert import from_torch, to_torch
+    from reluflow.torch.dominoes import dominoes
+    from reluflow.torch.images import cifar10_images, mnist_images
+    from reluflow.torch.models import ResNet18, SmallCNN, scale_parameters
+    from reluflow.torch.monitor import Monitor
+    from reluflow.torch.probe import Probe, simplicity_bias
+    from reluflow.torch.training import Recipe, train
+
+# name -> module that holds it
+_HOMES = {
+    "from_torch": "reluflow.torch.convert",
+    "to_torch": "reluflow.torch.convert",
+    "Monitor": "reluflow.torch.monitor",
+    "mnist_images": "reluflow.torch.images",
+    "cifar10_images": "reluflow.torch.images",
+    "dominoes": "reluflow.torch.dominoes",
+    "ResNet18": "reluflow.torch.models",
+    "SmallCNN": "reluflow.torch.models",
+    "scale_parameters": "reluflow.torch.models",
+    "Recipe": "reluflow.torch.training",
+    "train": "reluflow.torch.training",
+    "Probe": "reluflow.torch.probe",
+    "simplicity_bias": "reluflow.torch.probe",
+}
+
+__all__ = [
+    "Monitor",
+    "Probe",
+    "Recipe",
+    "ResNet18",
+    "SmallCNN",
+    "cifar10_images",
+    "dominoes",
+    "from_torch",
+    "mnist_images",
+    "scale_parameters",
+    "simplicity_bias",
+    "to_torch",
+    "train",
+]
+
+make_lazy(__name__, _HOMES)
