@@ -11,7 +11,7 @@ from reluflow.claims.verdict import Status, at_most
 from reluflow.papers import reproduce
 from reluflow.papers import reproduce as _package_function
 from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, all_figures, chosen
-from reluflow.papers.reproduce import make_figure, make_verdict
+from reluflow.papers.parts import make_figure, make_verdict
 from reluflow.report.page import Mark, Page
 from reluflow.report.render import compose, to_svg
 from reluflow.report.traces import Band, Image, Line, Panel, Picture, Points, Rule
@@ -118,7 +118,7 @@ def test_the_page_shows_figures_and_claims(tmp_path, monkeypatch):
                 claims=("BF24-A1",))  # fmt: skip
     all_figures()
     monkeypatch.setitem(FIGURES, ("BF24", "F2"), spec)
-    done = reproduce("bf24", "f2", tmp_path, "quick")
+    done = reproduce("bf24", "f2", tmp_path, "quick", workers=0)
     assert not done.surprising
     assert {(v.id, v.form) for v in done.verdicts} == {
         ("BF24-A1", "printed"),
@@ -129,8 +129,24 @@ def test_the_page_shows_figures_and_claims(tmp_path, monkeypatch):
     assert "BF24-A1 (printed)" in html
     assert 'class="status FAILS"' in html
     assert "http" not in html.replace("http://www.w3.org", "")  # nothing is fetched
-    assert not reproduce("bf24", "f2", tmp_path, "quick").figures[0].verdicts[0].surprising
+    again = reproduce("bf24", "f2", tmp_path, "quick", workers=0)
+    assert again.figures[0].resumed
+    assert not again.surprising
     assert _package_function is reproduce
+
+
+def test_a_part_that_fails_is_said_and_the_others_are_made(tmp_path, monkeypatch):
+    def broken(*, seed=0):
+        raise ZeroDivisionError("no luck")
+
+    all_figures()
+    spec = Spec("BF24", "F2", "A test", broken, {"quick": {}, "full": {}}, claims=("BF24-A1",))
+    monkeypatch.setitem(FIGURES, ("BF24", "F2"), spec)
+    done = reproduce("bf24", "f2", tmp_path, "quick", workers=0)
+    assert done.figures[0].summary == ("Failed: ZeroDivisionError: no luck",)
+    assert [v.id for v in done.surprising] == ["BF24-F2"]
+    assert len(done.verdicts) == 2
+    assert "no luck" in done.page.read_text()
 
 
 def test_figures_are_claims_of_the_ledger():
@@ -138,7 +154,7 @@ def test_figures_are_claims_of_the_ledger():
         assert spec.id == f"{paper}-{name}"
         assert REGISTRY[spec.id].experiment is not None
         assert set(spec.sizes) == {"quick", "full"}
-    assert [spec.name for spec in chosen("tk24")] == ["F1", "F2"]
+    assert [spec.name for spec in chosen("tlb26")] == ["F1", "F2", "F3", "F4", "F5", "F6"]
     with pytest.raises(ReluflowError, match="no figure 'BF24 F9' here yet"):
         chosen("BF24", "F9")
     with pytest.raises(ReluflowError, match="size must be one of"):

@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from reluflow.errors import ReluflowError
+from reluflow.sweep import sweep
 
 
 def draw(x, rng, y=0):
@@ -58,3 +59,13 @@ def arrays(x):
 
 def shadows(x):
     return {"x": 1.0}
+
+
+def nested(x):
+    """How a sweep inside a worker runs: in that process alone."""
+    rows = sweep(whereabouts, {"y": [x, x + 1]}, progress=False).rows()
+    return {"alone": all(row["pid"] == os.getpid() for row in rows), "total": x}
+
+
+def whereabouts(y):
+    return {"pid": os.getpid()}

@@ -9,7 +9,9 @@ import pytest
 from reluflow import Trajectory, datasets, initialize
 from reluflow.errors import ReluflowError
 from reluflow.sweep import read_table, sweep
-from reluflow.sweep.grid import seeds_of
+from reluflow.sweep.executors import Futures
+from reluflow.sweep.grid import make_grid, seeds_of
+from reluflow.sweep.work import Job, run_points
 
 GRID = {"x": list(range(12)), "y": [0, 1]}
 
@@ -259,3 +261,51 @@ def test_memory_does_not_grow_with_points():
     assert len(grid) == 10**9
     assert grid.point(10**9 - 1).settings == {"x": 999, "y": 999}
     assert sys.getsizeof(grid) < 1000
+
+
+def test_each_sees_every_row_and_a_sweep_in_a_worker_stays_there():
+    seen = []
+    table = sweep("helpers:nested", {"x": [1, 2, 3]}, executor=2, each=seen.append)
+    assert sorted(row["x"] for row in seen) == [1, 2, 3]
+    assert [row["message"] for row in seen if row["status"] != "ok"] == []
+    assert all(row["alone"] for row in table.rows())
+    assert sum(row["total"] for row in table.rows()) == 6
+
+
+class Handed(tuple):
+    """What was handed out, hashed by identity as futures are."""
+
+    __hash__ = object.__hash__
+
+
+class Dropping(Futures):
+    """An executor that loses the first results of some points, as a cluster may."""
+
+    workers = 2
+
+    def __init__(self, losses):
+        self.losses = dict(losses)
+
+    def submit(self, job, chunk):
+        return Handed(([point.settings["x"] for point in chunk], run_points(job, chunk)))
+
+    def wait(self, pending):
+        return list(pending)[:1]
+
+    def result(self, future):
+        for x in future[0]:
+            if self.losses.get(x, 0) > 0:
+                self.losses[x] -= 1
+                return None
+        return future[1]
+
+
+@pytest.mark.parametrize(("losses", "failed"), [({2: 1}, 0), ({2: 2, 4: 1}, 0), ({3: 9}, 1)])
+def test_lost_results_are_run_again_and_hopeless_points_fail(losses, failed):
+    points = make_grid({"x": list(range(6))}, 1, 0, (), ())
+    executor = Dropping(losses)
+    chunks = [[points.point(i) for i in pair] for pair in ((0, 1), (2, 3), (4, 5))]
+    job = Job("helpers:draw", points.root, (), False)
+    found = [done.row for some in executor.run(job, chunks) for done in some]
+    assert sorted(row["x"] for row in found) == list(range(6))
+    assert sum(row["status"] == "failed" for row in found) == failed

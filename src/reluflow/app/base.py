@@ -104,6 +104,10 @@ DataName = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=0, help="Processes (all cores by default); 0: this one alone."),
+]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder for what is made.")]
 
 

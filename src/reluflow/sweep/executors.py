@@ -184,8 +184,18 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+_working = False
+
+
+def in_worker() -> bool:
+    """Whether this is a worker process of a sweep."""
+    return _working
+
+
 def _begin() -> None:
     """First thing a worker does: one thread, deaf to Ctrl-C, gone when its driver is gone."""
+    global _working
+    _working = True
     if hasattr(os, "setsid"):
         os.setsid()  # Ctrl-C on the terminal is for the driver
     signal.signal(signal.SIGINT, signal.SIG_IGN)

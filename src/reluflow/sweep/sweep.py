@@ -14,7 +14,7 @@ import numpy as np
 from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 from reluflow.runtime import Interrupt, Progress
-from reluflow.sweep.executors import Chunk, Processes, Serial
+from reluflow.sweep.executors import Chunk, Processes, Serial, in_worker
 from reluflow.sweep.grid import Grid, digest, make_grid
 from reluflow.sweep.journal import FAILED, OPEN, STATES
 from reluflow.sweep.store import Row, Store
@@ -42,6 +42,7 @@ def sweep(
     new: bool = False,
     progress: bool | str = "auto",
     plot: Mapping[str, Any] | None = None,
+    each: Callable[[Row], None] | None = None,
 ) -> Table:
     """Run a task at every point of a grid and keep one row for each.
 
@@ -64,8 +65,9 @@ def sweep(
         Table to write, ``.parquet`` or ``.jsonl``. Finished points found there are not run again.
         Without it rows are kept in memory.
     executor : optional
-        None or a number: that many worker processes (all cores); "serial": this process; a Dask
-        ``Client`` or the address of a scheduler. The rows do not depend on it.
+        None or a number: that many worker processes (all cores; inside a worker process, that
+        process alone); "serial": this process; a Dask ``Client`` or the address of a scheduler.
+        The rows do not depend on it.
     seed : int
         Root of all random numbers. Those of a point are keyed by its settings and repetition.
     pair : lists of fields
@@ -86,6 +88,8 @@ def sweep(
     progress : bool or "auto"
     plot : mapping, optional
         What to draw by default, stored with the table.
+    each : function, optional
+        Called with every row as it arrives.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def sweep(
             (store.state == OPEN) | ((store.state == FAILED) if retry else False)
         )
         if wanted.size:
-            _drive(job, points, wanted, store, executor, progress)
+            _drive(job, points, wanted, store, executor, progress, each)
     finally:
         store.close()
     return Table(None if out is None else Path(out), title, getattr(store, "rows", None))
@@ -139,7 +143,13 @@ class Memory:
 
 
 def _drive(
-    job: Job, points: Grid, wanted: Any, store: Store | Memory, executor: Any, progress: bool | str
+    job: Job,
+    points: Grid,
+    wanted: Any,
+    store: Store | Memory,
+    executor: Any,
+    progress: bool | str,
+    each: Callable[[Row], None] | None,
 ) -> None:
     runner = _executor(executor, len(wanted))
     try:
@@ -151,6 +161,9 @@ def _drive(
             for found in runner.run(job, pace.chunks(points, wanted)):
                 store.add(found)
                 pace.learn(found)
+                if each is not None:
+                    for item in found:
+                        each(item.row)
                 done += len(found)
                 failed += sum(item.row["status"] == "failed" for item in found)
                 spent = time.monotonic() - began
@@ -163,6 +176,8 @@ def _drive(
 
 
 def _executor(executor: Any, count: int) -> Any:
+    if executor is None and in_worker():
+        return Serial()
     if executor is None or (isinstance(executor, int) and not isinstance(executor, bool)):
         if executor is not None and executor < 1:
             raise ReluflowError(f"executor is a number of processes of at least 1, got {executor}")

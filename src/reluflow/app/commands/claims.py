@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.app.base import AsJson, app, print_json
+from reluflow.app.base import AsJson, Workers, app, print_json
 from reluflow.errors import ReluflowError
 
 
@@ -21,6 +21,10 @@ def claims(
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="With --run: at full size.")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="With --run: seed.")] = 0,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="With --run: how many seeds, from --seed on.")
+    ] = 1,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
     """The ledger: every claim of the papers, what is known to come out, and what checks it.
@@ -28,7 +32,6 @@ def claims(
     With --run, exit code 1 if a claim does not come out as it is known to.
     """
     from reluflow.claims.ledger import ledger
-    from reluflow.claims.run import try_check
 
     entries = ledger(which)
     if not run:
@@ -46,13 +49,15 @@ def claims(
     checks = [check for entry in entries for check in entry.checks if check.runnable]
     if not checks:
         raise ReluflowError(f"nothing of {which or 'the ledger'} can be run yet")
-    size = "full" if full else "quick"
-    found = []
-    for check in checks:
-        verdict = try_check(check, size, seed)
-        found.append(verdict)
+    from reluflow.papers.parts import Row, run_parts, verdict_in
+
+    def each(row: Row) -> None:
         if not as_json:
-            print(verdict.line(), flush=True)
+            print(verdict_in(row).line(), flush=True)
+
+    names = [check.name for check in checks]
+    size, draws = "full" if full else "quick", range(seed, seed + seeds)
+    found = [verdict_in(row) for row in run_parts(names, None, size, draws, workers, each)]
     odd = [v for v in found if v.surprising]
     if as_json:
         print_json([v.to_dict() for v in found])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.app.base import AsJson, Out, app, print_json
+from reluflow.app.base import AsJson, Out, Workers, app, print_json
 from reluflow.errors import ReluflowError
 
 
@@ -19,6 +19,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A smaller version in seconds.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The papers' own sizes (default).")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all random draws.")] = 0,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
     """Make figures of the papers and check their claims: all, those of one paper, or one figure.
@@ -30,7 +31,8 @@ def reproduce(
         raise ReluflowError("--quick and --full contradict each other: give one of them")
     from reluflow.papers import reproduce as make
 
-    done = make(paper, figure, out, "quick" if quick else "full", seed=seed, say=True)
+    size = "quick" if quick else "full"
+    done = make(paper, figure, out, size, seed=seed, workers=workers, say=True)
     if as_json:
         figures = [
             {

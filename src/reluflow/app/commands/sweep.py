@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from reluflow.app.base import AsJson, app, print_json
+from reluflow.app.base import AsJson, Workers, app, print_json
 from reluflow.errors import ReluflowError
 
 
@@ -38,9 +38,7 @@ def run(
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, tcp://host:8786.")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=0, help="Processes here (all cores); 0: this one.")
-    ] = None,
+    workers: Workers = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Instead of the file's seeds.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed points again.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Replace what the table holds.")] = False,

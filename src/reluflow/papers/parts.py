@@ -1,0 +1,178 @@
+"""Parts of a reproduction, figures and claims, as points of a sweep."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from reluflow.claims.claim import Check, Found, load_all
+from reluflow.claims.run import as_found, try_check, verdict_of
+from reluflow.claims.verdict import Hypothesis, Status, Verdict, from_dict
+from reluflow.papers import record
+from reluflow.papers.figure import Drawn, Figure, Skipped, Spec, all_figures
+from reluflow.report.render import to_svg, write_picture
+
+Row = Mapping[str, Any]
+
+
+def make_part(part: str, folder: str, size: str, root: int) -> dict[str, Any]:
+    """Make a figure ("figure BF24-F2") or a verdict ("BF24-L1/printed"): the task of the sweep.
+
+    Both leave a record in the folder; without a folder a verdict is made afresh.
+    """
+    if part.startswith("figure "):
+        spec = spec_of(part)
+        return {"resumed": make_figure(spec, Path(folder), size, root).resumed}
+    check = load_all()[part]
+    if not folder:
+        verdict, resumed = try_check(check, size, root), False
+    else:
+        verdict, resumed = make_verdict(check, Path(folder), size, root)
+    return {"resumed": resumed, "verdict": json.dumps(verdict.to_dict(), default=record.plain)}
+
+
+def run_parts(
+    parts: Iterable[str],
+    folder: Path | None,
+    size: str,
+    seeds: Iterable[int] = (0,),
+    workers: int | None = None,
+    each: Callable[[Row], None] | None = None,
+) -> list[Row]:
+    """Rows of :func:`make_part` in the order given, each part with each seed.
+
+    Worker processes do it (all cores by default; 0: this process). Ctrl-C ends them at once, and
+    what is finished stays in its records.
+    """
+    from reluflow.sweep import sweep
+
+    names, roots = list(parts), list(seeds)
+    grid = {"part": names, "root": roots, "folder": str(folder or ""), "size": size}
+    executor = "serial" if workers == 0 else workers
+    table = sweep(make_part, grid, executor=executor, progress=False, each=each)
+    rows: list[Row] = sorted(table.rows(), key=lambda row: row["index"])
+    if len(rows) < len(names) * len(roots):
+        raise KeyboardInterrupt
+    return rows
+
+
+def spec_of(part: str) -> Spec:
+    """The figure of a part's name."""
+    return next(s for s in all_figures().values() if f"figure {s.id}" == part)
+
+
+def verdict_in(row: Row) -> Verdict:
+    """The verdict of a row; UNDECIDED with the sentence if its worker gave none."""
+    if row["status"] == "ok":
+        return from_dict(json.loads(row["verdict"]))
+    check = load_all()[row["part"]]
+    return replace(verdict_of(check, Found(()), (), {}, known=True), note=row["message"])
+
+
+def figure_in(row: Row, folder: Path, size: str) -> Figure:
+    """The figure of a row, from its record; one that failed says why."""
+    spec = spec_of(row["part"])
+    if row["status"] == "ok":
+        return replace(make_figure(spec, folder, size, row["root"]), resumed=row["resumed"])
+    settings = {"size": size, "seed": row["root"], **spec.sizes[size]}
+    check = Check(spec.id, "stated", "", spec.make.__module__, sizes=spec.sizes)
+    verdict = verdict_of(check, Found(()), (), settings, known=True)
+    return Figure(
+        spec.paper, spec.name, spec.title, (), {}, (f"Failed: {row['message']}",), settings,
+        (replace(verdict, note=row["message"]),),
+    )  # fmt: skip
+
+
+def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
+    """One figure, made or read from its record."""
+    settings = {"size": size, "seed": seed, **spec.sizes[size]}
+    stem = f"{spec.paper}-{spec.name}".lower()
+    path = folder / "records" / f"{stem}.json"
+    key = record.key_of(spec.make.__module__, {"figure": spec.id, **settings})
+    stored = record.read(path, key)
+    if stored is not None:
+        return _figure(spec, folder, stored, settings, resumed=True)
+    began = time.monotonic()
+    check = Check(spec.id, "stated", "", spec.make.__module__, sizes=spec.sizes)
+    try:
+        drawn = spec.make(seed=seed, **spec.sizes[size])
+    except Skipped as reason:
+        unmet = [Hypothesis("what the figure needs is there", False, str(reason))]
+        verdict = verdict_of(check, as_found(()), unmet, settings)
+        return Figure(
+            spec.paper, spec.name, spec.title, (), {}, (f"Skipped: {reason}",), settings, (verdict,)
+        )
+    verdict = verdict_of(check, as_found(drawn.seen), (), settings, known=True)
+    files, panels = _render(drawn, folder, stem)
+    content = {
+        "figure": spec.id,
+        "title": spec.title,
+        "settings": settings,
+        "files": files + [name for shown in panels for name in shown["files"]],
+        "pictures": files,
+        "panels": panels,
+        "numbers": drawn.numbers,
+        "summary": list(drawn.summary),
+        "caption": drawn.caption,
+        "verdicts": [verdict.to_dict()],
+        "seconds": time.monotonic() - began,
+    }
+    record.write(path, key, content)
+    return _figure(spec, folder, json.loads(json.dumps(content, default=record.plain)), settings)
+
+
+def _figure(
+    spec: Spec,
+    folder: Path,
+    stored: dict[str, Any],
+    settings: dict[str, Any],
+    resumed: bool = False,
+) -> Figure:
+    return Figure(
+        spec.paper, spec.name, spec.title,
+        files=tuple(folder / name for name in stored["pictures"]),
+        numbers=stored["numbers"],
+        summary=tuple(stored["summary"]),
+        settings=settings,
+        verdicts=tuple(from_dict(v) for v in stored["verdicts"]),
+        caption=stored["caption"],
+        panels=tuple(stored["panels"]),
+        seconds=stored["seconds"],
+        resumed=resumed,
+    )  # fmt: skip
+
+
+def _render(drawn: Drawn, folder: Path, stem: str) -> tuple[list[str], list[dict[str, Any]]]:
+    """Pictures as PNG, their panels as SVG; names relative to the folder."""
+    files, panels = [], []
+    for i, picture in enumerate(drawn.pictures):
+        name = f"{stem}-{picture.name}" if picture.name else (stem if i == 0 else f"{stem}-{i + 1}")
+        files.append(write_picture(picture, folder / f"{name}.png").name)
+        names = []
+        for k, panel in enumerate(picture.panels):
+            path = folder / "panels" / f"{name}-{k}.svg"
+            beside = path.with_name(path.name + ".part")
+            beside.write_text(to_svg(panel, picture.width, picture.height), encoding="utf-8")
+            beside.replace(path)
+            names.append(f"panels/{path.name}")
+        alts = [panel.title.replace("\n", ", ") or picture.title for panel in picture.panels]
+        panels.append({"columns": picture.columns, "files": names, "alts": alts})
+    return files, panels
+
+
+def make_verdict(check: Check, folder: Path, size: str, seed: int = 0) -> tuple[Verdict, bool]:
+    """The verdict of a claim's own experiment, made or read from its record."""
+    path = folder / "records" / f"{check.name.replace('/', '_').lower()}.json"
+    settings = {"claim": check.name, "size": size, "seed": seed, **check.sizes[size]}
+    key = record.key_of(check.module, settings)
+    stored = record.read(path, key)
+    if stored is not None:
+        return from_dict(stored["verdict"]), True
+    verdict = try_check(check, size, seed)
+    if verdict.status is not Status.UNDECIDED:
+        record.write(path, key, {"verdict": verdict.to_dict()})
+    return verdict, False
