@@ -1,0 +1,164 @@
+"""[LLWA21]_ Sections 3, B.7 and F.2: the loss goes to zero and the direction to a KKT point."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import claim, predicate
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import mean_logistic, separable, some_leak
+from reluflow.claims.llwa21_runs import least_margin, recorded, smoothed, squared_norm
+from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.optimum.kkt import kkt
+from reluflow.optimum.max_margin import max_margin
+from reluflow.trajectory.observables import velocity
+
+Array = NDArray[np.float64]
+
+LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
+MOST = {"q_min": 4000.0}
+LARGE = 500.0  # margin at the end, so that a tenth of it is large too
+
+
+def late_records(evidence: Evidence) -> list[int]:
+    """Records from the first with L < ln 2 / n on."""
+    p = evidence.problem
+    below = [
+        i
+        for i, net in enumerate(evidence.path)
+        if float(p.log_value(p.outputs(net))) < math.log(math.log(2) / p.n)
+    ]
+    return list(range(below[0], len(evidence.path))) if below else []
+
+
+@predicate("L < ln 2 / n at some record, and q_min of 500 at the end")
+def gets_late(evidence: Evidence) -> tuple[bool, str]:
+    """There is a late phase to look at."""
+    late = late_records(evidence)
+    if len(late) < 2:
+        return False, "L stays above ln 2 / n"
+    q = least_margin(evidence.problem, evidence.path[-1])
+    return q >= LARGE, f"{len(late)} records below ln 2 / n, the last with q_min {q:.4g}"
+
+
+def pair_of_late(evidence: Evidence) -> tuple[int, int]:
+    """The last record, and the last one with a tenth of its margin."""
+    q = [least_margin(evidence.problem, net) for net in evidence.path]
+    return int(np.flatnonzero(np.array(q) <= q[-1] / 10)[-1]), len(q) - 1
+
+
+@claim(
+    "LLWA21-T3.1", needs=("path", "flow"), given=[mean_logistic, gets_late], example=recorded,
+    quick=LATE, full=MOST,
+)  # fmt: skip
+def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
+    """Smoothed margin monotone; L to 0, |theta| to infinity, KKT residual to 0."""
+    p = evidence.problem
+    late = [evidence.path[i] for i in late_records(evidence)]
+    values = np.array([smoothed(p, net)[0] for net in late])
+    sizes = np.array([squared_norm(net) for net in late])
+    losses = np.array([float(p.log_value(p.outputs(net))) for net in late])
+    first, last = pair_of_late(evidence)
+    before, after = (off_radial(evidence, i) for i in (first, last))
+    fall = (np.diff(values) / values[-1]).min()
+    return [
+        at_least(fall, 0.0, error=100 * evidence.rtol, what="rise of the smoothed margin, least"),
+        at_most(np.diff(losses).max(), 0.0, what="change of log L between records, largest"),
+        at_least(np.diff(np.log(sizes)).min(), 0.0, what="growth of log |theta|^2, least"),
+        at_most(after / before, 0.8, what="sin(theta, grad L) while q_min grows ten-fold, ratio"),
+        at_most(
+            kkt(p, evidence.path[last]).residual, after, error=1e-9,
+            what="KKT residual at the end: best multipliers against the loss's own",
+        ),
+    ]  # fmt: skip
+
+
+def off_radial(evidence: Evidence, i: int) -> float:
+    """Sine of the angle of theta and -grad L: the KKT residual with the loss's own multipliers."""
+    value, along, across = smoothed(evidence.problem, evidence.path[i])
+    return across / math.hypot(across, along + 2 * value)
+
+
+def critical(evidence: Evidence, i: int) -> float:
+    """(1 + |theta|) |subgradient of gt| over gt at record i."""
+    value, along, across = smoothed(evidence.problem, evidence.path[i])
+    size = math.sqrt(squared_norm(evidence.path[i]))
+    return (1 + 1 / size) * math.hypot(along, across) / value
+
+
+@claim(
+    "LLWA21-TF.9", needs=("path", "flow"), given=[mean_logistic, gets_late], example=recorded,
+    quick=LATE, full=MOST, unchecked=["subgradients at kinks other than the one with slope leak"],
+)  # fmt: skip
+def critical_value(evidence: Evidence) -> list[Comparison]:
+    """gt tends to the margin of the limit while (1 + |theta|) |subgradient of gt| tends to 0."""
+    p = evidence.problem
+    first, last = pair_of_late(evidence)
+    value = smoothed(p, evidence.path[last])[0]
+    q = least_margin(p, evidence.path[last])
+    gap = 1 - value * squared_norm(evidence.path[last]) / q
+    before, after = critical(evidence, first), critical(evidence, last)
+    return [
+        at_most(after / before, 0.8, what="(1 + |theta|)|grad gt| while q_min grows ten-fold"),
+        at_most(gap, math.log(p.n) / q, error=1e-12, what="1 - gt/gamma against ln(n)/q_min"),
+    ]
+
+
+@predicate("a neuron leads along a separator (B.19)")
+def has_leader(evidence: Evidence) -> tuple[bool, str]:
+    """Some j with sgn(a_j) <w_j, w*> > 0 and <w_j, w*>^2 > |w_j|^2 - a_j^2."""
+    who = leaders(evidence)
+    return bool(who.any()), f"{int(who.sum())} such neurons for the max-margin separator"
+
+
+def leaders(evidence: Evidence) -> NDArray[np.bool_]:
+    """Neurons of the start that satisfy the condition for the max-margin separator."""
+    assert evidence.start is not None
+    net = evidence.start
+    along = net.W @ max_margin(evidence.problem, "linear").w
+    lead = along**2 > np.sum(net.W**2, axis=1) - net.a**2
+    return np.asarray((np.sign(net.a) * along > 0) & lead)
+
+
+@claim(
+    "LLWA21-TB.19", needs=("path", "flow", "start"), example=recorded,
+    quick={**LATE, "kind": "balanced"}, full=MOST,
+    given=[mean_logistic, some_leak, separable, has_leader],
+)  # fmt: skip
+def loss_vanishes(evidence: Evidence) -> list[Comparison]:
+    """L < ln 2 / n in finite time, then to 0; |theta| grows; a_j of a leader is never 0."""
+    p, who = evidence.problem, leaders(evidence)
+    end = evidence.path[-1]
+    signs = np.array([np.sign(net.a[who]) for net in evidence.path])
+    log_loss = float(p.log_value(p.outputs(end)))
+    growth = math.log(squared_norm(end) / squared_norm(evidence.path[0]))
+    return [
+        at_most(log_loss, math.log(math.log(2) / p.n), what="log L at the end, against ln(ln 2/n)"),
+        at_most(np.abs(signs - signs[0]).max(), 0, what="signs of a_j that change, leaders"),
+        at_least(growth, 0.0, what="growth of log |theta|^2"),
+    ]
+
+
+@claim(
+    "LLWA21-LB.20", needs=("path",), given=[mean_logistic, some_leak, separable], example=recorded,
+    quick=LATE, full=MOST, unchecked=["subgradients at kinks other than the one with slope leak"],
+)  # fmt: skip
+def every_neuron_is_pulled(evidence: Evidence) -> Comparison:
+    """sgn(a_j) <w_j', w*> >= |a_j| leak gamma* (1 - e^{-nL})/n at every record."""
+    p = evidence.problem
+    best = max_margin(p, "linear")
+    least = math.inf
+    for net in evidence.path:
+        log_S = float(p.log_value(p.outputs(net))) + math.log(p.n)
+        if log_S < -600:  # both sides below the smallest floats
+            break
+        part = -math.expm1(-math.exp(log_S)) / p.n
+        speed = np.sign(net.a) * (velocity(p, net)[0] @ best.w)  # in units of exp(log_scale)
+        moving = net.a != 0
+        bound = np.abs(net.a) * p.leak * best.margin * part
+        least = min(least, float((speed[moving] / bound[moving]).min()))
+    return at_least(least, 1.0, error=1e-9, what="sgn(a)<w', w*> over its lower bound")

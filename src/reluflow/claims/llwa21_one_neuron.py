@@ -1,0 +1,213 @@
+"""[LLWA21]_ Theorems 6.2, A.7, A.10 and G.9: training ends in a single leaky neuron."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import Found, claim, experiment, predicate
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import balanced_start, mean_logistic, separable, some_leak
+from reluflow.claims.llwa21 import (
+    large_margins,
+    means_separate,
+    minus_is_longer,
+    plus_is_longer,
+)
+from reluflow.claims.llwa21_general import (
+    counterexample,
+    negatives_weak,
+    negatives_weak_at_dual,
+    no_branching,
+    one_neuron,
+    positives_weak,
+    positives_weak_at_dual,
+)
+from reluflow.claims.llwa21_runs import least_margin, margin, squared_norm, until
+from reluflow.claims.verdict import Comparison, Status, at_least, at_most
+from reluflow.network import Network, initialize
+from reluflow.optimum.kkt import kkt
+from reluflow.optimum.max_margin import max_margin
+from reluflow.problem import Problem, datasets
+
+Array = NDArray[np.float64]
+
+
+def flipped(problem: Problem) -> Problem:
+    """(x, y) -> (-x, -y): the classes change places."""
+    return Problem(-problem.X, -problem.y, problem.loss, problem.leak, problem.reduction)
+
+
+def sample(name: str, mirror: bool = False) -> Problem:
+    """Data with three hints, or of Figure 1 middle, mirrored for the reversed case."""
+    problem = datasets.figure1_right(eps=0.1) if name == "hints" else datasets.figure1_middle()
+    return flipped(problem) if mirror else problem
+
+
+@cache
+def trained(
+    seed: int, m: int = 4, q_min: float = 100.0, name: str = "hints", mirror: bool = False
+) -> Evidence:
+    """A small balanced start with neurons of both signs, to a large margin."""
+    problem = sample(name, mirror)
+    size = 1e-4 / np.sqrt(np.linalg.norm(problem.X, axis=1).max())
+    net = initialize(problem, m, scale=size, kind="balanced", normalize="none", rng=seed,
+                     signs=np.resize([1.0, -1.0], m))  # fmt: skip
+    return until(problem, net, q_min)
+
+
+@cache
+def trained_on_counterexample(
+    seed: int, sigma: float = 1e-2, q_min: float = 1e4, mirror: bool = False
+) -> Evidence:
+    """The noted start W = sigma [(1, .3), (-1, .4)], a = (+, -)|w|."""
+    problem = counterexample().problem
+    W = sigma * np.array([[1.0, 0.3], [-1.0, 0.4]])
+    s = -1.0 if mirror else 1.0
+    net = Network(s * W, s * np.linalg.norm(W, axis=1) * [1, -1], leak=problem.leak)
+    return until(flipped(problem) if mirror else problem, net, q_min)
+
+
+def has_sign(sign: int) -> Any:
+    """Some neuron of the start has this sign: an event of probability 1 - 2^-m."""
+
+    @predicate(f"a neuron starts with a {'>' if sign > 0 else '<'} 0 (probability 1 - 2^-m)")
+    def test(evidence: Evidence) -> tuple[bool, str]:
+        assert evidence.start is not None
+        count = int(np.sum(sign * evidence.start.a > 0))
+        return count > 0, f"{count} of {evidence.start.m}"
+
+    return test
+
+
+def ends_in_one_neuron(evidence: Evidence, sign: int) -> list[Comparison]:
+    """f/|theta|^2 against sign phi(sign <w, x>)/2, w = w+ or w-; margin against gamma/2."""
+    p, net = evidence.problem, evidence.final
+    assert net is not None
+    best, _ = one_neuron(p, sign)
+    s = sign * (p.X @ best.w)
+    ends = sign * np.maximum(s, p.leak * s) / 2
+    gap = np.abs(p.outputs(net) / squared_norm(net) - ends).max() / np.abs(ends).max()
+    q = least_margin(p, net)
+    ratio = margin(p, net) / (best.margin / 2)
+    upper = max_margin(p).upper_bound / (best.margin / 2)
+    return [
+        at_most(gap, 1 / np.sqrt(q), what="f/|theta|^2 against one neuron, relative, 1/sqrt(q)"),
+        at_least(ratio, 1 - 1 / q, error=1e-9, what="margin over gamma/2, against 1 - 1/q_min"),
+        at_most(ratio, 1 + 1e-6, what="and not above it"),
+        at_most(ratio, upper, error=1e-9, what="and at most the bound of all networks"),
+    ]
+
+
+COMMON = [mean_logistic, some_leak, separable, means_separate]
+SIZES: dict[str, Any] = {
+    "needs": ("start", "end"),
+    "unchecked": ["the start is below sigma_max, which is not explicit"],
+}
+
+
+@claim(
+    "LLWA21-TA.7", form="printed", example=trained_on_counterexample, full={"sigma": 1e-5},
+    given=[*COMMON, plus_is_longer, negatives_weak, balanced_start, has_sign(1), no_branching,
+           large_margins], **SIZES,
+)  # fmt: skip
+def one_positive_neuron_under_a5(evidence: Evidence) -> list[Comparison]:
+    """Fails on three points where A.5 holds: the margin, which never falls, passes gamma+/2."""
+    return ends_in_one_neuron(evidence, 1)
+
+
+@claim(
+    "LLWA21-TA.7", form="repaired", example=trained, quick={"q_min": 100.0}, full={"q_min": 2000.0},
+    given=[*COMMON, plus_is_longer, negatives_weak_at_dual, balanced_start, has_sign(1),
+           no_branching, large_margins], **SIZES,
+)  # fmt: skip
+def one_positive_neuron(evidence: Evidence) -> list[Comparison]:
+    """With A.5* for A.5."""
+    return ends_in_one_neuron(evidence, 1)
+
+
+@experiment("LLWA21-TA.7", part="counterexample", form="repaired", full={"sigmas": (1e-2, 1e-3, 1e-5)},
+            quick={"sigmas": (1e-2, 1e-3, 1e-5)})  # fmt: skip
+def counterexample_margins(seed: int, sigmas: tuple[float, ...]) -> list[Comparison]:
+    """Margins .0558, .0556, .0532 at q_min = 1e4 from sigma = 1e-2, 1e-3, 1e-5; largest .0559."""
+    p = counterexample().problem
+    noted = {1e-2: 0.0558, 1e-3: 0.0556, 1e-5: 0.0532}
+    upper = max_margin(p).upper_bound
+    found = [at_most(abs(upper - 0.0559), 5e-5, what="|largest margin - .0559|")]
+    for sigma in sigmas:
+        end = trained_on_counterexample(seed, sigma).final
+        assert end is not None
+        found += [
+            at_least(margin(p, end), one_neuron(p, 1)[0].margin / 2,
+                     what=f"margin from sigma = {sigma:g} above gamma+/2"),
+            at_most(abs(margin(p, end) - noted[sigma]), 1e-4,
+                    what=f"|margin - noted {noted[sigma]:g}|"),
+        ]  # fmt: skip
+    return found
+
+
+REVERSED: dict[str, Any] = {
+    "given": [*COMMON, minus_is_longer, positives_weak, balanced_start, has_sign(-1), no_branching,
+              large_margins], **SIZES,
+}  # fmt: skip
+
+
+@claim("LLWA21-TA.10", form="printed", example=trained_on_counterexample, quick={"mirror": True},
+       **REVERSED)  # fmt: skip
+def one_negative_neuron_under_a9(evidence: Evidence) -> list[Comparison]:
+    """Fails on the mirrored three points even with the sign in A.9 put right."""
+    return ends_in_one_neuron(evidence, -1)
+
+
+@claim(
+    "LLWA21-TA.10", form="repaired", example=trained, quick={"mirror": True, "q_min": 100.0},
+    full={"q_min": 2000.0},
+    **{**REVERSED, "given": [*COMMON, minus_is_longer, positives_weak_at_dual, balanced_start,
+                             has_sign(-1), no_branching, large_margins]},
+)  # fmt: skip
+def one_negative_neuron(evidence: Evidence) -> list[Comparison]:
+    """-(1/2) phi(-<w-, x>) with the mirrored A.5*."""
+    return ends_in_one_neuron(evidence, -1)
+
+
+@predicate("one balanced neuron, a = |w|, on the side of w*")
+def single(evidence: Evidence) -> tuple[bool, str]:
+    """m = 1, a > 0, <w, w*> > 0."""
+    net = evidence.start
+    if net is None or net.m != 1:
+        return False, "there is not one neuron"
+    cosine = float(net.directions[0] @ max_margin(evidence.problem, "linear").w)
+    return bool(net.a[0] > 0 and cosine > 0), f"sign {np.sign(net.a[0]):g}, cosine {cosine:.3g}"
+
+
+@cache
+def trained_alone(seed: int, q_min: float) -> Evidence:
+    """One neuron of size 1 on the side of w*, on the data of Figure 1 middle."""
+    problem = sample("middle")
+    w = np.random.default_rng(seed).standard_normal(problem.d)
+    w *= np.sign(w @ max_margin(problem, "linear").w) / np.linalg.norm(w)
+    return until(problem, Network(w[None, :], np.ones(1), leak=problem.leak), q_min)
+
+
+@claim(
+    "LLWA21-TG.9", needs=("start", "end"), example=trained_alone, quick={"q_min": 100.0},
+    full={"q_min": 2000.0},
+    given=[mean_logistic, some_leak, separable, balanced_start, single, large_margins],
+)  # fmt: skip
+def one_neuron_alone(evidence: Evidence) -> list[Comparison]:
+    """(w, a)/|theta| tends to (w+, 1)/sqrt 2."""
+    p, net = evidence.problem, evidence.final
+    assert net is not None
+    best = max_margin(p, "linear", 1)
+    off = float(np.linalg.norm(net.directions[0] - best.w))
+    q = least_margin(p, net)
+    ratio = margin(p, net) / (best.margin / 2)
+    return [
+        at_most(off, 1 / np.sqrt(q), what="|w/|w| - w+|, against 1/sqrt(q_min)"),
+        at_most(abs(float(net.log_norms[0] - net.log_outer[0])), 1e-6, what="|log |w|/a|"),
+        at_least(ratio, 1 - 1 / q, error=1e-9, what="margin over gamma+/2"),
+        at_most(ratio, 1.0, error=1e-9, what="and not above it"),
+    ]

@@ -1,0 +1,283 @@
+"""[MMV24]_: from t_1 on two linear networks grow apart from each other, and the loss falls as 1/t.
+
+t_1 is when the last neuron is trapped, t_2^s when the group in S_s first gives more than 1/4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import Found, claim, experiment
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import balanced_start
+from reluflow.claims.mmv24_alignment import DATA, NEEDS, Walk
+from reluflow.claims.mmv24_constants import early_scale
+from reluflow.claims.mmv24_early import unit_start
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.network import Network
+from reluflow.problem import datasets
+
+Array = NDArray[np.float64]
+
+LEVEL = 0.25  # output at which t_2 is read
+SMALL = 1e-10  # outputs below which the early law is exact to the tolerance
+GIVEN = [*DATA, balanced_start, early_scale]
+QUICK, FULL = {"m": 30, "log_eps": -60.0}, {"m": 500, "log_eps": -300.0}
+
+
+@cache
+def long_run(seed: int, m: int, log_eps: float, toy: bool = True, tail: float = 5.0) -> Evidence:
+    """A flow on TOY6, or SEP data, past alignment and growth, then ``tail`` times as long."""
+    from reluflow.flow.flow import flow
+
+    problem = datasets.toy6(reduction="sum") if toy else datasets.separable(0.6, 10, 3, rng=seed)
+    net = unit_start(problem, m, seed).scaled(log_eps)
+    slowest = min(np.linalg.norm(problem.X[problem.y == s].sum(axis=0)) for s in (1.0, -1.0))
+    growth = (-log_eps + 10.0) / slowest
+    times = [
+        np.linspace(0, 2, 100),
+        np.linspace(2, growth, 200),
+        np.geomspace(growth, tail * growth),
+    ]
+    save = np.unique(np.concatenate(times))
+    return Evidence.of(problem, flow(problem, net, t_end=float(save[-1]), save=save))
+
+
+@dataclass(frozen=True, eq=False)
+class Growth(Walk):
+    """A run with the groups it has from t_1 on."""
+
+    @cached_property
+    def groups(self) -> dict[int, NDArray[np.int64]]:
+        """Neurons in S_+ and in S_- at the end, by sign."""
+        found: dict[int, list[int]] = {1: [], -1: []}
+        for stay in self.stays():
+            if stay.open and stay.active.any() and self.trapped(stay):
+                found[int(self.sign[stay.neuron])].append(stay.neuron)
+        return {s: np.array(found[s], dtype=int) for s in (1, -1)}
+
+    @cached_property
+    def outputs(self) -> Array:
+        """max |f| over each class, (records, 2)."""
+        p = self.c.problem
+        f = np.array([np.abs(p.outputs(net)) for net in self.evidence.path])
+        return np.stack([f[:, np.sign(p.y) == s].max(axis=1) for s in (1, -1)], axis=1)
+
+    @cached_property
+    def t2(self) -> dict[int, float]:
+        """t_2^+ and t_2^-, by sign; outputs grow exponentially between records. inf if never."""
+        t, found = self.evidence.times, {}
+        for column, s in enumerate((1, -1)):
+            f = self.outputs[:, column]
+            i = int(np.argmax(f > LEVEL))
+            found[s] = math.inf
+            if f[i] > LEVEL and i > 0 and f[i - 1] > 0:
+                share = math.log(LEVEL / f[i - 1]) / math.log(f[i] / f[i - 1])
+                found[s] = float(t[i - 1] + share * (t[i] - t[i - 1]))
+        return found
+
+    def log_size(self, net: Network, s: int) -> float:
+        """log of the sum of |w_j|^2 over a group."""
+        logs = 2 * net.log_norms[self.groups[s]]
+        return float(logs.max() + np.log(np.sum(np.exp(logs - logs.max()))))
+
+    def between(self, low: float, high: float) -> Iterator[tuple[float, Network]]:
+        """Records in a stretch of time."""
+        for t, net in zip(self.evidence.times, self.evidence.path, strict=True):
+            if low <= t <= high:
+                yield float(t), net
+
+    @cached_property
+    def reached(self) -> list[Hypothesis]:
+        """Both groups hold neurons, all are trapped before they grow, and the run goes past t_2."""
+        both = all(len(group) for group in self.groups.values())
+        last = max(self.t2.values())
+        return [
+            Hypothesis("S_+ and S_- both hold neurons", both),
+            Hypothesis("all neurons are trapped before t_2", self.t1 < min(self.t2.values()),
+                       f"t_1 = {self.t1:.4g}"),
+            Hypothesis("the run goes past t_2", math.isfinite(last), f"t_2 = {last:.4g}"),
+        ]  # fmt: skip
+
+
+def late_claim(id: str, **options: Any) -> Callable[..., Any]:
+    """Register a check of :class:`Growth` on both kinds of data."""
+
+    def wrap(check: Callable[[Growth], Any]) -> Callable[[Growth], Any]:
+        def look(evidence: Evidence) -> Found:
+            story = Growth(evidence)
+            if any(h.ok is False for h in story.reached):
+                return Found((), story.reached)
+            made = check(story)
+            return made if isinstance(made, Found) else Found(made, story.reached)
+
+        look.__doc__, look.__module__ = check.__doc__, check.__module__
+        for part, toy in (("", True), ("SEP", False)):
+            claim(
+                id, part=part, needs=NEEDS, given=GIVEN, example=long_run,
+                quick={**QUICK, "toy": toy}, full=FULL, **options,
+            )(look)  # fmt: skip
+        return check
+
+    return wrap
+
+
+@late_claim("MMV24-L13")
+def group_survives(story: Growth) -> list[Comparison]:
+    """log sum |w(t_1)|^2 >= log sum |w(0)|^2 - 4 n X_max t_1, each group."""
+    c, first = story.c, story.evidence.path[0]
+    t, net = next(story.between(story.t1, math.inf))
+    rate = 4 * c.problem.n * c.X_max * c.unit
+    return [
+        at_least(
+            story.log_size(net, s) - story.log_size(first, s), -rate * t,
+            error=100 * story.evidence.rtol, what=f"log growth until t_1, sign {s:+d}",
+        )
+        for s in (1, -1)
+    ]  # fmt: skip
+
+
+def _steps(story: Growth, s: int) -> Array:
+    records = [story.log_size(net, s) for _, net in story.between(story.t1, math.inf)]
+    return np.diff(records)
+
+
+@late_claim("MMV24-L14", form="repaired")
+def group_never_shrinks(story: Growth) -> list[Comparison]:
+    """sum |w(t)|^2 of each group is non-decreasing after t_1."""
+    return [
+        at_least(_steps(story, s).min(), 0.0, error=10 * story.evidence.rtol,
+                 what=f"least change of log sum |w|^2 between records, sign {s:+d}")
+        for s in (1, -1)
+    ]  # fmt: skip
+
+
+@late_claim("MMV24-L14", form="printed")
+def group_never_shrinks_unsquared(story: Growth) -> list[Comparison]:
+    """As printed: sum |w(t + tau)|^2 >= sum |w(t)|, here at tau = 0."""
+    found = []
+    for s in (1, -1):
+        _, net = next(story.between(story.t1, math.inf))
+        logs = net.log_norms[story.groups[s]]
+        plain = float(logs.max() + np.log(np.sum(np.exp(logs - logs.max()))))
+        found.append(
+            at_least(story.log_size(net, s), plain, error=1e-9, what="log sum |w|^2 at t_1")
+        )
+    return found
+
+
+@late_claim("MMV24-XA")
+def pulls_stay_even(story: Growth) -> list[Comparison]:
+    """On [t_1, t_2^s]: -y l' in [1/2, 3/2], |xt_a| >= sqrt(mu) n_s X_min/2, cos with x_s >= 1/3."""
+    c, found = story.c, []
+    p = c.problem
+    for s in (1, -1):
+        mine = np.sign(p.y) == s
+        pulls, sizes, cosines = [], [], []
+        for _, net in story.between(story.t1, story.t2[s]):
+            pull = (p.pull_at(p.outputs(net)) / p.y)[mine] / c.unit
+            active = pull @ p.X[mine]
+            pulls += [pull.min(), pull.max()]
+            sizes.append(float(np.linalg.norm(active)) * c.unit / (c.k(s) / 2))
+            cosines.append(float(c.cosine(s, active[None])[0]))
+        found += [
+            at_least(min(pulls), 0.5, error=1e-6, what=f"least -y l', sign {s:+d}"),
+            at_most(max(pulls), 1.5, error=1e-6, what=f"largest -y l', sign {s:+d}"),
+            at_least(
+                min(sizes), 1.0, error=1e-6, what=f"|xt_a| over sqrt(mu) n X_min/2, sign {s:+d}"
+            ),
+            at_least(min(cosines), 1 / 3, error=1e-6, what=f"cos(x_s, xt_a), sign {s:+d}"),
+        ]
+    return found
+
+
+@late_claim("MMV24-RA")
+def refined_alignment(story: Growth) -> Found:
+    """cos(w_j, x_s) >= 1/4 from t_1 + 6/(sqrt(mu) n_s X_min) to t_2^s."""
+    found, seen = [], []
+    for s in (1, -1):
+        since = story.t1 + 6 / story.c.k(s)
+        cosines = [
+            float(story.c.cosine(s, net.directions[story.groups[s]]).min())
+            for _, net in story.between(since, story.t2[s])
+        ]
+        seen.append(bool(cosines))
+        least = min(cosines, default=np.nan)
+        found.append(at_least(least, 0.25, error=1e-6, what=f"least cos(w, x_s), sign {s:+d}"))
+    some = Hypothesis("t_1 + 6/(sqrt(mu) n_s X_min) is before t_2^s for both classes", all(seen))
+    return Found(found, [*story.reached, some])
+
+
+@late_claim("MMV24-R3")
+def turns_to_the_sum(story: Growth) -> list[Comparison]:
+    """cos(w_j, x_s) = tanh(atanh c_0 + |x_s| t) while f is small, and tends to 1."""
+    found = []
+    entered = {stay.neuron: stay.begin for stay in story.stays() if stay.open}
+    for column, s in enumerate((1, -1)):
+        rate = float(np.linalg.norm(story.c.sums[s])) * story.c.unit
+        group, t = story.groups[s], story.evidence.times
+        small = np.flatnonzero(story.outputs[:, column] < SMALL)
+        cosines = np.array([story.c.cosine(s, story.evidence.path[int(i)].W[group]) for i in small])
+        gaps = []
+        for column_of, j in enumerate(group):
+            inside = t[small] >= entered[int(j)]
+            since, cosine = t[small][inside], cosines[inside, column_of]
+            first = math.atanh(min(cosine[0], 1 - 1e-15))
+            gaps.append(np.abs(np.tanh(first + rate * (since - since[0])) - cosine).max())
+        found += [
+            at_most(max(gaps), 100 * story.evidence.rtol, what=f"|cos - tanh law|, sign {s:+d}"),
+            at_least(cosines[-1].min(), 1 - 1e-4, error=1e-6,
+                     what=f"least cosine when f reaches {SMALL:g}, sign {s:+d}"),
+        ]  # fmt: skip
+    return found
+
+
+@late_claim("MMV24-T1.2b")
+def loss_falls_as_one_over_t(story: Growth) -> list[Comparison]:
+    """L(t) <= L(t_2)/(1 + L(t_2) alpha (t - t_2)); each group keeps sum |w|^2 >= 1/(4 X_max)."""
+    run = story.evidence.run
+    assert run is not None
+    t = story.evidence.times
+    late = t >= max(story.t2.values())
+    (t0, L0), L = (t[late][0], run.loss[late][0]), run.loss[late]
+    bound = L0 / (1 + L0 * story.c.rate_alpha * (t[late] - t0))
+    net = story.evidence.path[int(np.flatnonzero(late)[0])]
+    sizes = [story.log_size(net, s) for s in (1, -1)]
+    return [
+        at_most((L / bound)[1:].max(initial=0.0), 1.0, error=1e-9, what="L over its bound"),
+        at_least(min(sizes), -math.log(4 * story.c.X_max), what="log sum |w|^2 at t_2"),
+    ]
+
+
+@late_claim("MMV24-T2")
+def second_time(story: Growth) -> list[Comparison]:
+    """T <= t_2 and t_2^s below Eq. 39, each class."""
+    return [
+        at_least(max(story.t2.values()), story.c.T, error=1e-3, what="t_2 against T"),
+        *[
+            at_most(
+                story.t2[s], story.c.t2_bound(s, story.t1), error=1e-3, what=f"t_2^s, sign {s:+d}"
+            )
+            for s in (1, -1)
+        ],
+    ]
+
+
+@experiment("MMV24-T2", part="slope", quick={"m": 10}, full={"m": 200})
+def slope_of_the_second_time(seed: int, m: int) -> list[Comparison]:
+    """t_2^s grows by 1/|x_s| for each factor e in 1/eps, eps = 1e-4 to 1e-12."""
+    logs = -np.log(10.0) * np.arange(4, 13)
+    stories = [Growth(long_run(seed, m, float(log), tail=1.1)) for log in logs]
+    found = []
+    for s in (1, -1):
+        slope = -float(np.polyfit(logs, [story.t2[s] for story in stories], 1)[0])
+        exact = float(np.linalg.norm(stories[0].c.sums[s]))
+        found.append(at_most(abs(slope * exact - 1), 0.01, what=f"|slope |x_s| - 1|, sign {s:+d}"))
+    return found

@@ -1,0 +1,215 @@
+"""Runs behind [TK24]_ Figures 4 and 8-10: train on dominoes, probe the features on the way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reluflow.errors import ReluflowError
+from reluflow.papers.figure import Skipped
+from reluflow.runtime import Progress
+from reluflow.runtime.checkpoint import fingerprint
+from reluflow.torch.dominoes import Dominoes, dominoes
+from reluflow.torch.need import has_torch
+from reluflow.torch.probe import Probe
+
+if TYPE_CHECKING:
+    from torch import nn
+
+#: What the runs of a figure differ in; "cifar" is the baseline without digits.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "small start": {"match": 1.0, "scale": 2.0**-5},
+    "usual start": {"match": 1.0, "scale": 1.0},
+    "95 % match": {"match": 0.95, "scale": 2.0**-5},
+    "cifar": {"match": 1.0, "scale": 2.0**-5, "digits": False, "crop": 4},
+}
+#: The seeds of the paper, and that of its baseline.
+SEEDS, BASELINE_SEED = (3313, 1998, 1900, 1608, 3585, 96), 179
+#: Name of a probe -> (labels, C, how many intervals of the training lie between two fits).
+PROBES: dict[str, tuple[str, float | None, int]] = {
+    "objects": ("objects", 1000.0, 1),
+    "digits": ("digits", 1000.0, 1),
+    "objects, no penalty": ("objects", None, 4),
+}
+FULL: dict[str, Any] = {
+    "model": "resnet18", "width": 0, "n_train": None, "n_test": None, "jpeg": 75, "epochs": 256,
+    "batch": 128, "points": 16, "n_seeds": 6,
+}  # fmt: skip
+SCALED: dict[str, Any] = {
+    "model": "small", "width": 32, "n_train": 10_000, "n_test": 3_000, "jpeg": None, "epochs": 32,
+    "batch": 64, "points": 8, "n_seeds": 5,
+}  # fmt: skip
+QUICK: dict[str, Any] = {
+    **SCALED, "width": 8, "n_train": 1600, "n_test": 800, "epochs": 8, "batch": 32, "points": 4,
+    "n_seeds": 2,
+}  # fmt: skip
+
+
+def require_images(torch_too: bool = True) -> None:
+    """Skip the figure, and say what it needs, unless data and PyTorch are there."""
+    from reluflow.torch.images import cifar10_images, mnist_images
+
+    if torch_too and not has_torch():
+        raise Skipped("needs PyTorch: pip install 'reluflow[torch]'")
+    try:
+        for split in ("train", "test"):
+            mnist_images(split=split)
+            cifar10_images(split=split)
+    except ReluflowError as error:
+        raise Skipped(f"needs MNIST and CIFAR-10: {error}") from None
+
+
+def data_of(variant: str, seed: int, settings: Mapping[str, Any]) -> Dominoes:
+    """Dominoes of one run."""
+    about = VARIANTS[variant]
+    return dominoes(
+        match=about["match"],
+        digits=about.get("digits", True),
+        n_train=settings["n_train"],
+        n_test=settings["n_test"],
+        jpeg=settings["jpeg"],
+        split_seed=seed,
+    )
+
+
+def runs_of(
+    variant: str, settings: Mapping[str, Any], folder: Path | None = None, device: str = "auto"
+) -> list[dict[str, Any]]:
+    """Results of all seeds of a variant; those in ``folder`` already are read."""
+    seeds = [BASELINE_SEED] if variant == "cifar" else SEEDS[: settings["n_seeds"]]
+    results = []
+    began = time.monotonic()
+    with Progress(len(seeds), variant) as bar:
+        for i, seed in enumerate(seeds):
+            bar.update(i, time.monotonic() - began, f"seed {seed}")
+            results.append(run(variant, seed, settings, folder, device))
+    return results
+
+
+def run(
+    variant: str,
+    seed: int,
+    settings: Mapping[str, Any],
+    folder: Path | None = None,
+    device: str = "auto",
+    until: int | None = None,
+) -> dict[str, Any]:
+    """Train one network and probe it: accuracies, coefficients, norms by epoch.
+
+    Parameters
+    ----------
+    variant : str
+        Key of :data:`VARIANTS`.
+    seed : int
+        Of weights, splits and order of images.
+    settings : mapping
+        As :data:`FULL`.
+    folder : Path, optional
+        Keeps the state after every epoch, features to be probed, and the result; a run that was
+        killed goes on from there with the same numbers. Nothing is kept without it.
+    device : str
+        "cpu", "cuda" or "auto".
+    until : int, optional
+        Stop after this epoch; no result then, only the records so far.
+    """
+    key = fingerprint({}, {**settings, **VARIANTS[variant], "variant": variant, "seed": seed})
+    if folder is None:
+        with tempfile.TemporaryDirectory() as name:
+            return run(variant, seed, settings, Path(name), device, until)
+    place = folder / f"{variant.replace(' ', '-').replace('%', 'percent')}-{seed}-{key[:8]}"
+    stored = place / "result.json"
+    if stored.is_file():
+        return dict(json.loads(stored.read_text()))
+    place.mkdir(parents=True, exist_ok=True)
+    data = data_of(variant, seed, settings)
+    records = _train(variant, seed, settings, data, place, device, until)
+    if len(records) <= settings["epochs"]:
+        return {"variant": variant, "seed": seed, "records": records}
+    result = {
+        "variant": variant,
+        "seed": seed,
+        "settings": dict(settings),
+        "records": records,
+        "probes": probed(data, place, settings) if VARIANTS[variant].get("digits", True) else {},
+    }
+    beside = place / "result.json.part"
+    beside.write_text(json.dumps(result))
+    beside.replace(stored)
+    shutil.rmtree(place / "features", ignore_errors=True)
+    (place / "state.npz").unlink(missing_ok=True)
+    return result
+
+
+def epochs_of(settings: Mapping[str, Any], every: int = 1) -> list[int]:
+    """Epochs at which features are probed."""
+    points = settings["points"]
+    return [settings["epochs"] * i // points for i in range(0, points + 1, every)]
+
+
+def _train(
+    variant: str,
+    seed: int,
+    settings: Mapping[str, Any],
+    data: Dominoes,
+    place: Path,
+    device: str,
+    until: int | None,
+) -> list[dict[str, Any]]:
+    from reluflow.torch.models import build
+    from reluflow.torch.training import Recipe, extract, train
+
+    about = VARIANTS[variant]
+    options = {"width": settings["width"]} if settings["width"] else {}
+    model = build(settings["model"], about["scale"], seed, **options)
+    recipe = Recipe(settings["epochs"], settings["batch"], crop=about.get("crop", 0))
+    (place / "features").mkdir(exist_ok=True)
+
+    def look(epoch: int, model: nn.Module) -> dict[str, float]:
+        inside = [extract(model, part)[0] for part in (data.probe_train, data.probe_validation)]
+        path = place / "features" / f"{epoch:04d}.npz"
+        with open(path.with_suffix(".part"), "wb") as file:
+            np.savez(file, fit=inside[0], held_out=inside[1])
+        path.with_suffix(".part").replace(path)
+        scores = extract(model, data.validation)[1]
+        norm = sum(float(p.detach().double().square().sum()) for p in model.parameters()) ** 0.5
+        right = float((scores.argmax(axis=1) == data.validation.objects).mean())
+        return {"validation": right, "norm": norm}
+
+    return train(
+        model, data.train, recipe, seed=seed, device=device, look=look,
+        look_at=epochs_of(settings), checkpoint=place / "state.npz", until=until,
+    )  # fmt: skip
+
+
+def probed(data: Dominoes, place: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores of all probes; each one goes on from epoch to epoch where it ended before."""
+    out: dict[str, Any] = {}
+    for name, (labels, C, every) in PROBES.items():
+        probe, epochs = Probe(C), epochs_of(settings, every)
+        y, z = getattr(data.probe_train, labels), getattr(data.probe_validation, labels)
+        scores = []
+        for epoch in epochs:
+            with np.load(place / "features" / f"{epoch:04d}.npz") as stored:
+                scores.append(probe.score(stored["fit"], y, stored["held_out"], z))
+        out[name] = {
+            "epochs": epochs,
+            "accuracy": [s.accuracy for s in scores],
+            "coefficients": [s.coefficients for s in scores],
+            "settled": [s.settled for s in scores],
+        }
+    return out
+
+
+def recipe_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The training recipe in words and numbers, for captions."""
+    from reluflow.torch.training import Recipe
+
+    return asdict(Recipe(settings["epochs"], settings["batch"]))
