@@ -17,6 +17,16 @@ CIFAR_MEAN, CIFAR_STD = (0.491, 0.482, 0.446), (0.202, 0.199, 0.201)
 LABELS = ("objects", "digits")
 
 
+def statistics(height: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Mean and deviation of pixels in [0, 1], each (3, height, 1); 64 rows have a digit above."""
+    mean = np.empty((3, height, 1), np.float32)
+    std = np.empty_like(mean)
+    mean[:, :-32], std[:, :-32] = MNIST_MEAN, MNIST_STD
+    mean[:, -32:] = np.asarray(CIFAR_MEAN)[:, None, None]
+    std[:, -32:] = np.asarray(CIFAR_STD)[:, None, None]
+    return mean, std
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """Images (n, 64, 32, 3), or (n, 32, 32, 3) without digits, with both attributes.
@@ -38,15 +48,8 @@ class Part:
 
     def normalized(self) -> NDArray[np.float32]:
         """Images as (n, 3, height, width): each half by the mean and deviation of its data set."""
-        pixels = self.images.astype(np.float32).transpose(0, 3, 1, 2) / np.float32(255)
-        below = pixels[:, :, -32:]
-        below -= np.asarray(CIFAR_MEAN, np.float32)[:, None, None]
-        below /= np.asarray(CIFAR_STD, np.float32)[:, None, None]
-        if pixels.shape[2] == 64:
-            above = pixels[:, :, :32]
-            above -= np.float32(MNIST_MEAN)
-            above /= np.float32(MNIST_STD)
-        return np.ascontiguousarray(pixels)
+        shift, factor = statistics(self.images.shape[1])
+        return (self.images.transpose(0, 3, 1, 2) / np.float32(255) - shift) / factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,7 @@ def dominoes(
     held_out: float = 0.25,
     jpeg: int | None = None,
     seed: int = 42,
+    split_seed: int = 0,
 ) -> Dominoes:
     """Compose and split dominoes.
 
@@ -92,7 +96,9 @@ def dominoes(
     jpeg : int, optional
         Pass images through JPEG of this quality; the paper's files are JPEG of quality 75.
     seed : int
-        Of composition and splits.
+        Of the composition.
+    split_seed : int
+        Of the splits; the paper takes the seed of the training run.
 
     Returns
     -------
@@ -114,7 +120,7 @@ def dominoes(
             whole = Part(images, classes, classes)
         if jpeg is not None:
             whole = Part(through_jpeg(whole.images, jpeg), whole.objects, whole.digits)
-        order = rng.permutation(len(whole))
+        order = np.random.default_rng([split_seed, split == "test"]).permutation(len(whole))
         kept = len(whole) - round(held_out * len(whole))
         parts += [whole.take(np.sort(order[:kept])), whole.take(np.sort(order[kept:]))]
     return Dominoes(*parts)

@@ -23,6 +23,10 @@ SUBSET = "cifar10_subset.npz"
 CIFAR_FOLDERS = ("cifar-10-batches-py", "cifar10")
 _MAX_BYTES = 1 << 26  # twice a batch file
 _MAX_ARRAY = 1 << 28
+_BROKEN = (
+    pickle.UnpicklingError, EOFError, ImportError, MemoryError, OverflowError, AttributeError,
+    LookupError, TypeError, ValueError,
+)  # fmt: skip
 
 
 def mnist_images(
@@ -119,9 +123,10 @@ def _batch(path: Path) -> tuple[Bytes, Bytes]:
         with path.open("rb") as file:
             content = _Plain(file, encoding="latin1").load()
         data, labels = np.asarray(content["data"]), np.asarray(content["labels"])
-    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError,
-            IndexError, ImportError, OverflowError, MemoryError, UnicodeDecodeError) as error:  # fmt: skip
-        raise ReluflowError(f"{path} is not a CIFAR-10 batch ({error}): download it again") from None
+    except _BROKEN as error:
+        raise ReluflowError(
+            f"{path} is not a CIFAR-10 batch ({error}): download it again"
+        ) from None
     if data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != 3072:
         raise ReluflowError(
             f"{path} holds data of type {data.dtype} and shape {data.shape}, expected uint8 "
@@ -151,6 +156,10 @@ def _subset(path: Path, split: str) -> tuple[Bytes, Bytes]:
 
 
 def _labels(labels: NDArray, n: int, path: Path) -> Bytes:
-    if labels.shape != (n,) or labels.dtype.kind not in "iu" or not ((labels >= 0) & (labels <= 9)).all():
+    if (
+        labels.shape != (n,)
+        or labels.dtype.kind not in "iu"
+        or not ((labels >= 0) & (labels <= 9)).all()
+    ):
         raise ReluflowError(f"{path}: expected {n} labels from 0 to 9, got shape {labels.shape}")
     return labels.astype(np.uint8)

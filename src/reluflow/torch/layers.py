@@ -1,0 +1,125 @@
+"""What a monitor reads off a layer: neurons as rows, what stands before and after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from reluflow.errors import ReluflowError
+
+KINDS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+@dataclass(eq=False)
+class Layer:
+    """A watched layer; neuron j is row j of its weights, flattened, with its bias at the end.
+
+    ``rows`` are the neurons that are followed one by one, ``after`` the next layer if its inputs
+    are this layer's outputs.
+    """
+
+    name: str
+    module: nn.Module
+    rows: Tensor
+    after: nn.Module | None = None
+    top: Tensor | None = field(default=None)  # estimate of the top singular vector
+
+    @property
+    def weight(self) -> Tensor:
+        """The weights, one neuron first."""
+        weight: Tensor = self.module.weight  # type: ignore[assignment]
+        return weight
+
+    @property
+    def parts(self) -> list[Tensor]:
+        """Weight and, if there is one, bias."""
+        bias = self.module.bias
+        return [self.weight] if bias is None else [self.weight, bias]  # type: ignore[list-item]
+
+    def neurons(self, parts: list[Tensor]) -> Tensor:
+        """Followed neurons (k, d), d counting the bias; of weights or of gradients."""
+        return torch.cat(
+            [part.flatten(1) if part.ndim > 1 else part[:, None] for part in parts], 1
+        )[self.rows]
+
+    def outgoing(self) -> Tensor | None:
+        """Squared norm of what leaves each followed neuron, None without a next layer."""
+        if self.after is None:
+            return None
+        weight: Tensor = self.after.weight  # type: ignore[assignment]
+        m = self.weight.shape[0]
+        if isinstance(self.after, nn.Linear):  # one column, or one block after flattening
+            squares = weight.square().reshape(weight.shape[0], m, -1)
+            return squares.sum(dim=(0, 2))[self.rows]
+        return weight.square().transpose(0, 1).flatten(1).sum(1)[self.rows]
+
+    def spectral_norm(self, iterations: int = 3) -> Tensor:
+        """Largest singular value by power iteration, going on from the last call."""
+        W = self.weight.flatten(1)
+        if self.top is None or self.top.device != W.device:
+            self.top, iterations = W.new_ones(W.shape[1]), 20
+        for _ in range(iterations):
+            v = W.T @ (W @ self.top)
+            self.top = v / v.norm().clamp_min(torch.finfo(v.dtype).tiny)
+        return (W @ self.top).norm()
+
+    def inputs(self, x: Tensor, per_sample: int, generator: torch.Generator) -> Tensor:
+        """What the neurons are multiplied with: (n, p, d), p patches of each sample for a
+        convolution (drawn if there are more), with a constant 1 where there is a bias."""
+        if isinstance(self.module, nn.Linear):
+            rows = x.reshape(len(x), -1, x.shape[-1])
+        elif isinstance(self.module, nn.Conv2d) and self.module.groups == 1:
+            conv = self.module
+            padding = conv.padding if not isinstance(conv.padding, str) else 0
+            rows = nn.functional.unfold(
+                x,
+                conv.kernel_size,
+                conv.dilation,
+                padding,
+                conv.stride,  # type: ignore[arg-type]
+            ).transpose(1, 2)
+        else:
+            raise ReluflowError(f"layer {self.name}: inputs of {self.module} cannot be listed")
+        if rows.shape[1] > per_sample:
+            rows = rows[:, torch.randperm(rows.shape[1], generator=generator)[:per_sample]]
+        if self.module.bias is not None:
+            rows = torch.cat([rows, torch.ones_like(rows[..., :1])], dim=-1)
+        return rows
+
+
+def find_layers(
+    model: nn.Module, names: list[str] | None, neurons: int, generator: torch.Generator
+) -> list[Layer]:
+    """The layers to watch, in the order in which the model lists them."""
+    known = {n: m for n, m in model.named_modules() if isinstance(m, KINDS)}
+    wanted = list(known) if names is None else names
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted:
+        listed = ", ".join(known) or "none"
+        raise ReluflowError(
+            f"no layer {', '.join(map(repr, unknown)) or 'at all'} to watch: expected linear or "
+            f"convolutional layers of the model, which has {listed}"
+        )
+    order = list(known)
+    layers = []
+    for name in wanted:
+        module = known[name]
+        count = module.weight.shape[0]
+        rows = torch.randperm(count, generator=generator)[:neurons].sort().values
+        following = order.index(name) + 1
+        after = known[order[following]] if following < len(order) else None
+        if after is not None and not _fits(module, after):
+            after = None
+        layers.append(Layer(name, module, rows.to(module.weight.device), after))
+    return layers
+
+
+def _fits(module: nn.Module, after: nn.Module) -> bool:
+    """Whether the outputs of a layer can be the inputs of the next one listed."""
+    outside = module.weight.shape[0]  # type: ignore[union-attr,index]
+    inside = after.weight.shape[1]  # type: ignore[union-attr,index]
+    if isinstance(after, nn.Linear) and not isinstance(module, nn.Linear):
+        return inside % outside == 0
+    return bool(inside == outside and isinstance(after, nn.Linear) == isinstance(module, nn.Linear))
