@@ -59,7 +59,7 @@ def test_a_short_run_and_other_data_are_out_of_scope():
 
 
 def test_hypotheses_and_information_are_told_apart():
-    verdict = evaluate(load_all()["BF24-T1/ii-practical"], aligning(0, 60))
+    verdict = evaluate(load_all()["BF24-T1/repaired/ii-practical"], aligning(0, 60))
     states = {h.name.split(":")[0].split(" (")[0]: h.ok for h in verdict.hypotheses}
     assert states["lambda < lambda*"] is True
     assert states["the bound is informative"] is False

@@ -65,12 +65,12 @@ def test_bf24_first_phase(with_states):
         a[3] *= 100
 
     early = bf24.aligning(0, 50)
-    assert status_of("BF24-T1/i", early) is Status.HOLDS
-    assert status_of("BF24-T1/i", Evidence.of(early.problem, with_states(early.run, explode))) is (
-        Status.FAILS
-    )
+    assert status_of("BF24-T1/repaired/i", early) is Status.HOLDS
+    assert status_of(
+        "BF24-T1/repaired/i", Evidence.of(early.problem, with_states(early.run, explode))
+    ) is (Status.FAILS)
     large = Evidence(early.problem, early.start.scaled(5.0), early.run)
-    assert status_of("BF24-T1/i", large) is Status.OUT_OF_SCOPE
+    assert status_of("BF24-T1/repaired/i", large) is Status.OUT_OF_SCOPE
 
 
 def test_tlb26(with_states):

@@ -31,10 +31,13 @@ def _products(story: Story, i: int) -> Array:
 
 def _pair_defect(story: Story, i: int) -> float:
     """Largest 1 - <v_i, v_j> over pairs of positive neurons."""
-    v = ratios(story.path[i])[story.positive]
-    # 1 - <v, v'> = |v - v'|^2/2 + (1 - |v|^2)/2 + (1 - |v'|^2)/2, without cancellation in the first
+    v, who = ratios(story.path[i])[story.positive], story.positive
+    # 1 - <v, v'> = |v - v'|^2/2 + (1 - |v|^2)/2 + (1 - |v'|^2)/2, where 1 - |v|^2 falls like 1/a^2
+    # (Lemma 1): written so, nothing cancels
     spread = max(float(np.sum((v - u) ** 2, axis=1).max()) for u in v)
-    return spread / 2 + float((1 - np.sum(v**2, axis=1)).max())
+    short = 1 - np.sum(ratios(story.start)[who] ** 2, axis=1)
+    short = short * np.exp(-2 * log_gain(story.path[i], story.start)[who])
+    return spread / 2 + float(short.max())
 
 
 def bundle_forms(evidence: Evidence) -> Found:

@@ -1,4 +1,4 @@
-"""[LLWA21]_: assumptions on data, margins of symmetric data, and KKT directions."""
+"""[LLWA21]_: assumptions on data, and the largest margin of symmetric data, which is reached."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.claim import assumption, claim, experiment, predicate
+from reluflow.claims.claim import assumption, claim, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
     margin_loss,
@@ -23,6 +23,8 @@ from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
 
 Array = NDArray[np.float64]
+
+BRANCH = 4  # kind of event at which a flow has several continuations
 
 
 def sides(problem: Problem) -> tuple[Array, Array, Array]:
@@ -139,13 +141,53 @@ def large_margins(evidence: Evidence) -> tuple[bool, str]:
     return q >= 50, f"q_min {q:.4g}"
 
 
+@predicate("small start: m |theta_0|_M^2 max|x|, which bounds |f|, at most 1e-3")
+def small_start(evidence: Evidence) -> tuple[bool | None, str]:
+    """What can be said of "below sigma_max": small for certain, large for certain, or open."""
+    net = evidence.start
+    if net is None:
+        return None, "the start is not known"
+    radius = float(np.linalg.norm(evidence.problem.X, axis=1).max())
+    size = net.m * radius * float(np.exp(2 * np.max(np.maximum(net.log_norms, net.log_outer))))
+    return (True if size <= 1e-3 else None if size <= 1e-1 else False), f"{size:.2g}"
+
+
+def branchings(evidence: Evidence) -> int:
+    """Moments of the run at which it could have gone on otherwise, as the flow counts them."""
+    assert evidence.run is not None
+    kinds = evidence.run.events.get("kind", np.empty(0))
+    return int(np.sum(np.asarray(kinds) == BRANCH))
+
+
+@predicate("no branching met on the way (4.6, A.6)")
+def one_way(evidence: Evidence) -> tuple[bool | None, str]:
+    """The run had one continuation at every kink."""
+    if evidence.run is None or evidence.run.settings.get("kind") != "flow":
+        return None, "there is no flow to look at"
+    several = branchings(evidence)
+    return several == 0, f"{several} moments with several continuations"
+
+
+@predicate("neurons of both signs at the start (bbar good)")
+def both_signs(evidence: Evidence) -> tuple[bool | None, str]:
+    """<w_j, mu>/|mu| + a_j takes both signs: an event of probability 1 - 2^-(m-1)."""
+    net = evidence.start
+    if net is None:
+        return None, "the start is not known"
+    mu = sides(evidence.problem)[0]
+    b = net.W @ mu / np.linalg.norm(mu) + net.a
+    up, down = int((b > 0).sum()), int((b < 0).sum())
+    return up > 0 and down > 0, f"{up} positive, {down} negative"
+
+
 LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
 
 
 @claim(
     "LLWA21-T4.3", needs=("end",), example=late_run, quick=LATE, full={"q_min": 2000.0},
-    given=[mean_logistic, some_leak, separable, symmetric_data, off_the_mean, large_margins],
-    unchecked=["no branching (4.6)", "the start is below sigma_max and of both signs"],
+    given=[mean_logistic, some_leak, separable, symmetric_data, off_the_mean, small_start,
+           both_signs, one_way, large_margins],
+    unchecked=["the start is below sigma_max, which is not explicit"],
 )  # fmt: skip
 def linear_limit(evidence: Evidence) -> list[Comparison]:
     """f / |theta|^2 tends to (1 + leak)/4 <w*, x>; the margin, stationary there, is faster."""
@@ -177,95 +219,10 @@ def late_errors(evidence: Evidence) -> list[Comparison]:
 
 @claim(
     "LLWA21-C4.4", needs=("end",), example=late_run, quick=LATE, full={"q_min": 2000.0},
-    given=[mean_logistic, some_leak, separable, symmetric_data, off_the_mean, large_margins],
-    unchecked=["no branching (4.6)", "the start is below sigma_max and of both signs"],
+    given=[mean_logistic, some_leak, separable, symmetric_data, off_the_mean, small_start,
+           both_signs, one_way, large_margins],
+    unchecked=["the start is below sigma_max, which is not explicit"],
 )  # fmt: skip
 def largest_margin_reached(evidence: Evidence) -> Comparison:
     """The flow attains the global max margin."""
     return late_errors(evidence)[0]
-
-
-@predicate("near a KKT direction (residual at most 0.01)")
-def near_kkt(evidence: Evidence) -> tuple[bool, str]:
-    """The direction satisfies the KKT conditions up to 1 %."""
-    from reluflow.optimum.kkt import kkt
-
-    assert evidence.final is not None
-    residual = kkt(evidence.problem, evidence.final).residual
-    return residual <= 0.01, f"residual {residual:.2g}"
-
-
-@claim(
-    "LLWA21-LB.9", needs=("end",), example=late_run, quick=LATE, full={"q_min": 2000.0},
-    given=[margin_loss, near_kkt],
-)  # fmt: skip
-def kkt_is_balanced(evidence: Evidence) -> Comparison:
-    """KKT directions have |a_j| = |w_j|: |a_j^2 - |w_j|^2| against residual times |theta|^2."""
-    from reluflow.optimum.kkt import kkt
-
-    p, net = evidence.problem, evidence.final
-    assert net is not None
-    unit = net.scaled(-float(np.max(np.maximum(net.log_norms, net.log_outer))))
-    W, a = unit.weights()
-    norm2 = float(np.sum(W**2) + np.sum(a**2))
-    gap = float(np.abs(a**2 - np.sum(W**2, axis=1)).max()) / norm2
-    return at_most(gap, 2 * kkt(p, net).residual + 1e-12, what="|a^2 - |w|^2| / |theta|^2")
-
-
-def bent(leak: float) -> list[Comparison]:
-    """The explicit nonlinear direction of Figure 1 left: KKT, but not the largest margin."""
-    from reluflow.optimum.kkt import kkt
-
-    problem = datasets.figure1_left(leak=leak)
-    known = problem.known
-    found = kkt(problem, Network(known["kkt_W"], known["kkt_a"], leak=leak))
-    q = problem.y * problem.outputs(Network(known["kkt_W"], known["kkt_a"]))
-    name = f"leak {leak:g}"
-    return [
-        at_most(found.residual, 1e-10, what=f"KKT residual, {name}"),
-        at_most(np.abs(q - 1).max() if leak == 0 else abs(q.min() - 1), 1e-12, what="q = 1"),
-        equals(found.margin, known["kkt_margin"], tolerance=1e-9, what=f"margin, {name}"),
-        at_most(found.margin, 0.99 * known["max_margin"], what=f"below the largest, {name}"),
-    ]
-
-
-@experiment("LLWA21-I1a")
-def bent_without_leak(seed: int) -> list[Comparison]:
-    """Leak 0: margin .207107 against .25."""
-    return [*bent(0.0), equals(bent(0.0)[2].measured, 0.207107, tolerance=5e-7, what="margin")]
-
-
-@experiment("LLWA21-I1b", quick={"leaks": (0.3, 0.5)}, full={"leaks": (0.1, 0.3, 0.5, 0.7, 0.9)})
-def bent_with_leak(seed: int, leaks: Any) -> list[Comparison]:
-    """Leak 1/2: margin .356107 against .375."""
-    found = [c for leak in leaks for c in bent(float(leak))]
-    return [*found, equals(bent(0.5)[2].measured, 0.356107, tolerance=5e-7, what="margin, leak .5")]
-
-
-def pair(w: Array, kind: int) -> Network:
-    """The three unit KKT directions of two neurons on symmetric data (Lemma F.3)."""
-    if kind == 0:
-        return Network(np.array([w, -w]) / 2, np.array([1.0, -1.0]) / 2)
-    W, a = np.zeros((2, w.size)), np.zeros(2)
-    s = 1.0 if kind == 1 else -1.0
-    W[kind - 1], a[kind - 1] = s * w / np.sqrt(2), s / np.sqrt(2)
-    return Network(W, a)
-
-
-@experiment("LLWA21-LF.3", quick={"sets": 3}, full={"sets": 30})
-def three_directions(seed: int, sets: int) -> list[Comparison]:
-    """Residuals of the three directions vanish; margins (1+leak)/4, leak/2, leak/2 of gamma*."""
-    from reluflow.optimum.kkt import kkt
-
-    worst, gap = 0.0, 0.0
-    for i in range(sets):
-        p = datasets.symmetric_separable(rng=seed + i)
-        w, best = p.known["w_star"], p.known["gamma_star"]
-        for kind, factor in ((0, (1 + p.leak) / 4), (1, p.leak / 2), (2, p.leak / 2)):
-            found = kkt(p, pair(w, kind), tol=1e-6)
-            worst = max(worst, found.residual)
-            gap = max(gap, abs(found.margin / (factor * best) - 1))
-    return [
-        at_most(worst, 1e-7, what="largest KKT residual"),
-        at_most(gap, 1e-9, what="margin against the formula, relative"),
-    ]

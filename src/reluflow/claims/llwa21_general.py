@@ -17,13 +17,13 @@ from reluflow.claims.hypotheses import (
     separable,
     some_leak,
 )
-from reluflow.claims.llwa21 import hinted, means_separate, mirrored, sides
-from reluflow.claims.llwa21_runs import branchings
+from reluflow.claims.llwa21 import branchings, hinted, means_separate, mirrored, sides
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most
 from reluflow.landscape import max_G
 from reluflow.optimum.linear import LinearMargin
 from reluflow.optimum.max_margin import max_margin
 from reluflow.problem import Problem
+from reluflow.problem.losses import Logistic
 
 Array = NDArray[np.float64]
 
@@ -150,14 +150,14 @@ def no_branching(evidence: Evidence) -> tuple[bool | None, str]:
 def counterexample(seed: int = 0) -> Evidence:
     """Three points on which A.5 holds and A.5* does not."""
     X = np.array([[-2.0, 0.2], [1.0, 0.9], [10.0, 0.0]]) / 10
-    return Evidence.of(Problem(X, np.array([-1.0, 1.0, 1.0]), "logistic", 0.5))
+    return Evidence.of(Problem(X, np.array([-1.0, 1.0, 1.0]), Logistic(), 0.5))
 
 
 def orthogonal_symmetric(seed: int) -> Evidence:
     """Symmetric data with all y x in a half-right cone: orthogonally separable."""
     plus = np.abs(np.random.default_rng(seed).standard_normal((4, 3))) + 0.1
     X, y = np.vstack([plus, -plus]), np.repeat([1.0, -1.0], 4)
-    return Evidence.of(Problem(X, y, "logistic", 0.5))
+    return Evidence.of(Problem(X, y, Logistic(), 0.5))
 
 
 assumption("LLWA21-A.1", margin_loss, some_leak, separable, principal, example=hinted)
@@ -176,9 +176,7 @@ for _id, _example in (("LLWA21-A4.6", orthogonal_symmetric), ("LLWA21-A.6", coun
     )(lambda evidence: ())  # fmt: skip
 
 
-@claim(
-    "LLWA21-A.9", form="printed", given=[margin_loss, some_leak, separable], example=mirrored
-)
+@claim("LLWA21-A.9", form="printed", given=[margin_loss, some_leak, separable], example=mirrored)
 def negatives_weak_too(evidence: Evidence) -> Comparison:
     """Printed with a <= 0, the sign of the solution -phi(-<w-, x>) itself: never true."""
     lower, _, bound = best_other(evidence.problem, -1, -1)

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from reluflow.claims.claim import experiment
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.llwa21 import pair
+from reluflow.claims.llwa21_directions import pair
 from reluflow.claims.llwa21_runs import (
     direction,
     embed,
-    in_unit_ball,
     least_margin,
     margin,
     smoothed,
@@ -94,7 +93,7 @@ def stays_near(seed: int, eps: float, size: float, q: float) -> list[Comparison]
 def around(problem: Problem, best: Network, value: float, rng: np.random.Generator) -> Array:
     """Sampled gap, norm, and |theta| times radial and tangential subgradient of gt, over gamma."""
     theta = direction(best)
-    rows = []
+    rows: list[tuple[float, ...]] = []
     while len(rows) < 400:
         z = rng.standard_normal(theta.size)
         near = theta + 10.0 ** rng.uniform(-4, -0.7) * z / np.linalg.norm(z)

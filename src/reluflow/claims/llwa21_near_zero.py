@@ -15,8 +15,8 @@ from reluflow.claims.hypotheses import mean_logistic, some_leak, unit_ball
 from reluflow.claims.llwa21 import sides
 from reluflow.claims.llwa21_bounds import m_norm
 from reluflow.claims.llwa21_phase1 import draw, mixture
-from reluflow.claims.llwa21_runs import early_rate, embed, in_unit_ball, m_distance, two_neurons
-from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.claims.llwa21_runs import early_rate, in_unit_ball, m_distance, two_neurons
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.landscape import G, max_G
 from reluflow.network import Network
 from reluflow.problem import Problem, datasets
@@ -144,7 +144,7 @@ def departures(seed: int) -> list[tuple[Departure, str, Found]]:
 def limit_near_zero(seed: int, sizes: tuple[float, ...]) -> Found:
     """The limit exists, is near e^{lambda t} theta-hat, and other starts share it."""
     comparisons: list[Comparison] = []
-    hypotheses = []
+    hypotheses: list[Hypothesis] = []
     for out, name, tests in departures(seed):
         hypotheses += tests.hypotheses
         times = out.grid()
@@ -171,7 +171,7 @@ def limit_near_zero(seed: int, sizes: tuple[float, ...]) -> Found:
 def no_flips_up_to_t0(seed: int, r: float, starts: int) -> Found:
     """Up to t0: activations stay, |theta|_M <= 2 e^{lambda t} |theta-hat|_M, closeness."""
     flips, growth, close, rest = 0, 0.0, 0.0, 0.0
-    hypotheses = []
+    hypotheses: list[Hypothesis] = []
     for out, _, tests in departures(seed):
         hypotheses += tests.hypotheses
         on = out.on
@@ -203,7 +203,7 @@ def no_flips_up_to_t0(seed: int, r: float, starts: int) -> Found:
 def near_starts_stay_near(seed: int, r: float, starts: int) -> Found:
     """Starts at distance r^2 stay within 4 r e^{lambda t} of the flow from r theta-hat."""
     worst, least = 0.0, math.inf
-    hypotheses = []
+    hypotheses: list[Hypothesis] = []
     for out, _, tests in departures(seed):
         hypotheses += tests.hypotheses
         times = out.grid()

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.claim import Found, claim, experiment, predicate
+from reluflow.claims.claim import claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, mean_logistic, separable, some_leak
 from reluflow.claims.llwa21 import (
     large_margins,
     means_separate,
     minus_is_longer,
+    one_way,
     plus_is_longer,
+    small_start,
 )
 from reluflow.claims.llwa21_general import (
     counterexample,
     negatives_weak,
     negatives_weak_at_dual,
-    no_branching,
     one_neuron,
     positives_weak,
     positives_weak_at_dual,
@@ -29,7 +30,6 @@ from reluflow.claims.llwa21_general import (
 from reluflow.claims.llwa21_runs import least_margin, margin, squared_norm, until
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most
 from reluflow.network import Network, initialize
-from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
 from reluflow.problem import Problem, datasets
 
@@ -110,9 +110,10 @@ SIZES: dict[str, Any] = {
 
 
 @claim(
-    "LLWA21-TA.7", form="printed", example=trained_on_counterexample, full={"sigma": 1e-5},
-    given=[*COMMON, plus_is_longer, negatives_weak, balanced_start, has_sign(1), no_branching,
-           large_margins], **SIZES,
+    "LLWA21-TA.7", form="printed", example=trained_on_counterexample,
+    quick={"sigma": 1e-2, "q_min": 1e4}, full={"sigma": 1e-5},
+    given=[*COMMON, plus_is_longer, negatives_weak, balanced_start, small_start, has_sign(1),
+           one_way, large_margins], **SIZES,
 )  # fmt: skip
 def one_positive_neuron_under_a5(evidence: Evidence) -> list[Comparison]:
     """Fails on three points where A.5 holds: the margin, which never falls, passes gamma+/2."""
@@ -121,16 +122,19 @@ def one_positive_neuron_under_a5(evidence: Evidence) -> list[Comparison]:
 
 @claim(
     "LLWA21-TA.7", form="repaired", example=trained, quick={"q_min": 100.0}, full={"q_min": 2000.0},
-    given=[*COMMON, plus_is_longer, negatives_weak_at_dual, balanced_start, has_sign(1),
-           no_branching, large_margins], **SIZES,
+    given=[*COMMON, plus_is_longer, negatives_weak_at_dual, balanced_start, small_start,
+           has_sign(1), one_way, large_margins], **SIZES,
 )  # fmt: skip
 def one_positive_neuron(evidence: Evidence) -> list[Comparison]:
     """With A.5* for A.5."""
     return ends_in_one_neuron(evidence, 1)
 
 
-@experiment("LLWA21-TA.7", part="counterexample", form="repaired", full={"sigmas": (1e-2, 1e-3, 1e-5)},
-            quick={"sigmas": (1e-2, 1e-3, 1e-5)})  # fmt: skip
+@experiment(
+    "LLWA21-TA.7", form="printed", part="counterexample", quick={"sigmas": (1e-2,)},
+    full={"sigmas": (1e-2, 1e-3, 1e-5)}, expected=Status.HOLDS,
+    reason="the margins that contradict the printed form, against those noted",
+)  # fmt: skip
 def counterexample_margins(seed: int, sigmas: tuple[float, ...]) -> list[Comparison]:
     """Margins .0558, .0556, .0532 at q_min = 1e4 from sigma = 1e-2, 1e-3, 1e-5; largest .0559."""
     p = counterexample().problem
@@ -138,7 +142,7 @@ def counterexample_margins(seed: int, sigmas: tuple[float, ...]) -> list[Compari
     upper = max_margin(p).upper_bound
     found = [at_most(abs(upper - 0.0559), 5e-5, what="|largest margin - .0559|")]
     for sigma in sigmas:
-        end = trained_on_counterexample(seed, sigma).final
+        end = trained_on_counterexample(seed=seed, sigma=sigma, q_min=1e4).final
         assert end is not None
         found += [
             at_least(margin(p, end), one_neuron(p, 1)[0].margin / 2,
@@ -150,8 +154,8 @@ def counterexample_margins(seed: int, sigmas: tuple[float, ...]) -> list[Compari
 
 
 REVERSED: dict[str, Any] = {
-    "given": [*COMMON, minus_is_longer, positives_weak, balanced_start, has_sign(-1), no_branching,
-              large_margins], **SIZES,
+    "given": [*COMMON, minus_is_longer, positives_weak, balanced_start, small_start, has_sign(-1),
+              one_way, large_margins], **SIZES,
 }  # fmt: skip
 
 
@@ -166,7 +170,7 @@ def one_negative_neuron_under_a9(evidence: Evidence) -> list[Comparison]:
     "LLWA21-TA.10", form="repaired", example=trained, quick={"mirror": True, "q_min": 100.0},
     full={"q_min": 2000.0},
     **{**REVERSED, "given": [*COMMON, minus_is_longer, positives_weak_at_dual, balanced_start,
-                             has_sign(-1), no_branching, large_margins]},
+                             small_start, has_sign(-1), one_way, large_margins]},
 )  # fmt: skip
 def one_negative_neuron(evidence: Evidence) -> list[Comparison]:
     """-(1/2) phi(-<w-, x>) with the mirrored A.5*."""

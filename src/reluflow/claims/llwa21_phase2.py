@@ -11,10 +11,17 @@ from numpy.typing import NDArray
 
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
+from reluflow.claims.llwa21 import branchings
 from reluflow.claims.llwa21_bounds import m_norm
 from reluflow.claims.llwa21_near_zero import Departure
 from reluflow.claims.llwa21_phase1 import draw, mixture, start_size
-from reluflow.claims.llwa21_runs import branchings, early_rate, embed, m_distance, two_neurons
+from reluflow.claims.llwa21_runs import (
+    early_rate,
+    embed,
+    m_distance,
+    none_met,
+    two_neurons,
+)
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -76,8 +83,7 @@ class Follower:
             branched += several
             size = sigma * m_norm(self.net)
             found.append([gap / size for gap in map(m_distance, states, goal)])
-        seen = Hypothesis("no branching was met", branched == 0, f"{branched} such moments")
-        return np.array(found), seen
+        return np.array(found), none_met(branched)
 
 
 def _states(problem: Problem, start: Network, times: Array) -> tuple[list[Network], int]:
@@ -118,13 +124,12 @@ def embedding_commutes(seed: int, draws: int) -> Found:
         branched += branchings(Evidence.of(problem, few)) + branchings(Evidence.of(problem, many))
         worst = max(worst, m_distance(many.final, embed(b[on], few.final)) / m_norm(many.final))
         moved = min(moved, m_distance(few.final, pair) / m_norm(pair))
-    seen = Hypothesis("no branching was met", branched == 0, f"{branched} such moments")
     return Found(
         [
             at_most(worst, 1e-8, what="relative M-distance after time 40"),
             at_least(moved, 0.1, what="the pair has moved, relative"),
         ],
-        [seen],
+        [none_met(branched)],
     )
 
 

@@ -11,12 +11,11 @@ from scipy.special import log_expit
 
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.llwa21 import sides
+from reluflow.claims.verdict import Hypothesis
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
 
 Array = NDArray[np.float64]
-
-BRANCH = 4  # kind of event at which a flow has several continuations
 
 
 def in_unit_ball(problem: Problem) -> Problem:
@@ -73,11 +72,9 @@ def recorded(seed: int, m: int, q_min: float, kind: str = "gaussian") -> Evidenc
     return until(problem, net, q_min, save=every(0.25))
 
 
-def branchings(evidence: Evidence) -> int:
-    """Moments of the run at which it could have gone on otherwise."""
-    assert evidence.run is not None
-    kinds = evidence.run.events.get("kind", np.empty(0))
-    return int(np.sum(np.asarray(kinds) == BRANCH))
+def none_met(several: int) -> Hypothesis:
+    """The hypothesis that the paths looked at are the only ones."""
+    return Hypothesis("no branching was met", several == 0, f"{several} such moments")
 
 
 def early_rate(problem: Problem, printed: bool = False) -> tuple[float, Array]:

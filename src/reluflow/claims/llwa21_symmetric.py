@@ -17,7 +17,8 @@ from reluflow.claims.hypotheses import (
     some_leak,
     symmetric_data,
 )
-from reluflow.claims.llwa21 import large_margins, pair
+from reluflow.claims.llwa21 import large_margins
+from reluflow.claims.llwa21_directions import pair
 from reluflow.claims.llwa21_runs import direction, least_margin, margin, squared_norm, until
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.network import Network, initialize
@@ -40,9 +41,7 @@ def ratios_of_the_margin(seed: int, m: int, sets: int) -> list[Comparison]:
     for i in range(sets):
         problem = datasets.symmetric_separable(rng=seed + i)
         best = (1 + problem.leak) / 4 * max_margin(problem, "linear").margin
-        net = initialize(
-            problem, m, scale=1e-4, kind="gaussian", normalize="none", rng=seed + i
-        )
+        net = initialize(problem, m, scale=1e-4, kind="gaussian", normalize="none", rng=seed + i)
         for q in NOTED:
             end = until(problem, net, q).final
             assert end is not None
@@ -156,7 +155,7 @@ def _swapped(problem: Problem, u1: Array, u2: Array, least: float, used: int) ->
     return least, used + 1
 
 
-@experiment("LLWA21-LF.2", quick={"starts": 3, "q": 500.0}, full={"starts": 40, "q": 5000.0})
+@experiment("LLWA21-LF.2", quick={"starts": 2, "q": 500.0}, full={"starts": 40, "q": 5000.0})
 def kkt_pairs_are_opposite(seed: int, starts: int, q: float) -> list[Comparison]:
     """Pairs with a1 > 0 > a2 that the flow leads to KKT directions end with w1 = -w2."""
     worst, unlike = 0.0, np.inf
@@ -179,7 +178,9 @@ def kkt_pairs_are_opposite(seed: int, starts: int, q: float) -> list[Comparison]
 
 def _unlike(net: Network) -> float:
     W, a = net.weights()
-    gap = np.linalg.norm(W[0] + W[1]) + abs(a[0] + a[1]) + np.abs(
-        np.abs(a) - np.linalg.norm(W, axis=1)
-    ).max()
+    gap = (
+        np.linalg.norm(W[0] + W[1])
+        + abs(a[0] + a[1])
+        + np.abs(np.abs(a) - np.linalg.norm(W, axis=1)).max()
+    )
     return float(gap / np.sqrt(squared_norm(net)))

@@ -19,7 +19,7 @@ from reluflow.problem import Problem
 Array = NDArray[np.float64]
 
 LESS = 1 - 1e-9  # open conditions are met by so much less
-FORMS = ("printed", "repaired")
+ALONG = 1e-28  # sin^2 of an angle that is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +85,6 @@ class Constants:
         """Largest cap of x_+ in S_+ and of x_- in S_-: least cos^2 of s x_s and y_i x_i."""
         Z = self.problem.y[:, None] * self.problem.X
         return LESS * min(float(np.min(s * self.cosine(s, Z))) for s in (1, -1)) ** 2
-
-    @cached_property
-    def reach(self) -> float:
-        """Largest cosine of a start with the sum of the other class (Assumption 2)."""
-        W, a = self.start.directions, self.start.a
-        near = [self.cosine(-s, W[s * a > 0]).max(initial=-1.0) for s in (1, -1)]
-        return float(max(near))
 
     @cached_property
     def zeta_2(self) -> float:
@@ -185,7 +178,7 @@ def not_aligned(evidence: Evidence) -> tuple[bool, str]:
     if evidence.start is None:
         return False, "the start is not known"
     found = constants(evidence)
-    return found.zeta_2 > 0, f"largest cosine {found.reach:.6g}"
+    return found.zeta_2 > ALONG, f"least sin^2 {found.zeta_2:.3g}"
 
 
 @predicate("eps <= 1/(4 sqrt(width) X_max W_max^2)")

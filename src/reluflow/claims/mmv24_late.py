@@ -270,10 +270,13 @@ def second_time(story: Growth) -> list[Comparison]:
     ]
 
 
-@experiment("MMV24-T2", part="slope", quick={"m": 10}, full={"m": 200})
-def slope_of_the_second_time(seed: int, m: int) -> list[Comparison]:
+@experiment(
+    "MMV24-T2", part="slope", quick={"m": 10, "powers": (4, 6, 8, 10, 12)},
+    full={"m": 200, "powers": tuple(range(4, 13))},
+)  # fmt: skip
+def slope_of_the_second_time(seed: int, m: int, powers: tuple[int, ...]) -> list[Comparison]:
     """t_2^s grows by 1/|x_s| for each factor e in 1/eps, eps = 1e-4 to 1e-12."""
-    logs = -np.log(10.0) * np.arange(4, 13)
+    logs = -np.log(10.0) * np.array(powers)
     stories = [Growth(long_run(seed, m, float(log), tail=1.1)) for log in logs]
     found = []
     for s in (1, -1):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from scipy.special import beta
 
-from reluflow.problem import Problem
+from reluflow.problem import Problem, losses
 from reluflow.problem.activation import SmoothedRelu
 
 Array = NDArray[np.float64]
@@ -120,7 +120,7 @@ class Sphere:
 def skewed(xi: float = 0.3) -> Sphere:
     """Three points on which the extremum e1 is not regular: the tangential Hessian is positive."""
     X = np.array([[1.0, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, -0.1, 0.0]])
-    return Sphere(Problem(X, np.ones(3), "logistic", smoothing=xi, name="three-on-a-ridge"))
+    return Sphere(Problem(X, np.ones(3), losses.Logistic(), smoothing=xi, name="three-on-a-ridge"))
 
 
 def ball_draw(rng: np.random.Generator, n: int, d: int, xi: float) -> Problem:
@@ -128,4 +128,4 @@ def ball_draw(rng: np.random.Generator, n: int, d: int, xi: float) -> Problem:
     X = rng.standard_normal((n, d))
     X *= (rng.random(n) ** (1 / d) / np.linalg.norm(X, axis=1))[:, None]
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    return Problem(X, y, "logistic", smoothing=xi, name="ball")
+    return Problem(X, y, losses.Logistic(), smoothing=xi, name="ball")

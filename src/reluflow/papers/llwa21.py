@@ -101,7 +101,7 @@ def figure1_left(*, q: float, seed: int = 0) -> Drawn:
         f"The bent network has margin {found.margin:.6f}, {ratio:.6f} of the largest, and KKT "
         f"residual {found.residual:.1e}.",
         f"Training from small weights ends at {shares[0]:.6f} of the largest margin; started on "
-        f"the bent direction at q_min = 20 it leaves it and has {shares[1]:.4f} at q_min = {q:g}.",
+        f"the bent direction at q_min = 20 it leaves it and has {shares[1]:.4f} at loss e^-{q:g}.",
     ]
     caption = (
         "The bent boundary is that of the corrected formula of Appendix I.1 (sign of the third "
@@ -130,11 +130,12 @@ def _one_neuron_figure(
     this = case(name)
     problem, best = this.problem, this.best
     assert best.network is not None
-    run = trained(name, q, seed)
+    run, large = trained(name, q, seed), trained(name, q / 10, seed, scale=1.0)
     found = kkt(problem, this.end)
     ratio = best.margin / this.end_margin
     share = share_reached(this, run.final, this.end_margin)
     error = this.sup_error(run.final)
+    wide = share_reached(this, large.final, this.end_margin)
     lines: list[Trace] = [
         this.boundary(linear(this.line.w, problem.leak), "linear, largest margin", ORANGE, width=5),
         this.boundary(best.network, "network, largest margin", BLACK),
@@ -143,8 +144,9 @@ def _one_neuron_figure(
     panels = [
         boundaries(this, lines, "lower right", hints),
         margin_panel(
-            this, [(run, "trained from 0.001 He", TEAL)], Rule(1.0, "y"),
-            Rule(1 / ratio, "y", text="one neuron", dash=":"),
+            this,
+            [(run, "trained from 0.001 He", TEAL), (large, "trained from He itself", "0.5")],
+            Rule(1.0, "y"), Rule(1 / ratio, "y", text="one neuron", dash=":"),
         ),
     ]  # fmt: skip
     cosine = float(this.line.w @ problem.known["w_plus"])
@@ -157,18 +159,19 @@ def _one_neuron_figure(
         at_least(share, 0.999, what="trained: margin over that of the one neuron"),
         at_most(share, 1.0, what="trained: margin over that of the one neuron"),
         at_most(error, 2e-2, what="trained: distance of f to the one neuron, relative"),
+        at_least(wide, 1.2, what="trained from He itself: margin over that of the one neuron"),
     ]
     numbers = {
         "ratio": ratio, "max_margin": best.margin, "upper_bound": best.upper_bound,
         "end_margin": this.end_margin, "kkt_residual": found.residual, "trained_ratio": share,
-        "sup_error": error,
+        "sup_error": error, "large_start_ratio": wide,
     }  # fmt: skip
     summary = [
         f"The largest margin of any network is {best.margin:.6f} (bound {best.upper_bound:.6f}), "
         f"{ratio:.4f} times that of the one neuron, {this.end_margin:.6f}, which is a KKT "
         f"direction (residual {found.residual:.1e}).",
-        f"Training reaches {share:.5f} of the one neuron's margin at q_min = {q:g}; f is within "
-        f"{error:.1e} of it, relative.",
+        f"Training reaches {share:.5f} of the one neuron's margin at loss e^-{q:g}; f is within "
+        f"{error:.1e} of it, relative. A start of full size finds {wide:.2f} times that margin.",
     ]
     return panels, numbers, seen, summary
 
@@ -194,7 +197,7 @@ def figure1_middle(*, q: float, seed: int = 0) -> Drawn:
     ]
     caption = (
         f"{OURS} The plane shown is that of the constant third feature 0.05; the samples at "
-        "feature 0 = 12 are outside. Orange and teal coincide."
+        "feature 0 = 12 are outside. Orange and teal coincide. The right panel is ours."
     )
     picture = Picture(panels, 2, "Figure 1 middle: one neuron or two", width=6.6, height=3.9)
     return Drawn([picture], numbers, summary, seen, caption)
@@ -227,7 +230,8 @@ def figure1_right(*, q: float, seed: int = 0) -> Drawn:
     ]
     caption = (
         f"{OURS} The hint H w* at distance {known['H']:.1f} is outside. Orange and teal coincide; "
-        "both are perpendicular to the separator w* of the six points without hints."
+        "both are perpendicular to the separator w* of the six points without hints. The right "
+        "panel is ours."
     )
     numbers["ratio_eps_0.1"] = second
     picture = Picture(panels, 2, "Figure 1 right: three hints", width=5.6, height=4.6)

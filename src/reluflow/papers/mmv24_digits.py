@@ -83,6 +83,8 @@ class Course:
         if not below.any():
             return np.inf
         i = int(np.argmax(below))
+        if i == 0:
+            return float(self.steps[0])
         (x0, x1), (y0, y1) = self.steps[i - 1 : i + 1], self.run.loss[i - 1 : i + 1]
         return float(x0 + (x1 - x0) * (y0 - loss) / (y0 - y1))
 

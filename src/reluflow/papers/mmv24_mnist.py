@@ -108,7 +108,7 @@ def agree(made: Sequence[Course]) -> list[Comparison]:
               if math.isfinite(one.falls_below(x))]  # fmt: skip
     ratio = STEPS / two.run.cost["evaluations"]
     return [
-        at_most(max(shifts), 0.01, what="flow against descent: iterations of equal loss, relative"),
+        at_most(max(shifts, default=np.nan), 0.01, what="flow against descent: iterations of equal loss, relative"),
         at_most(np.abs(one.run["mean_cosines"] - two.run["mean_cosines"]).max(), 0.02,
                 what="flow against descent: cosines of mean neurons"),
         at_least(ratio, 10.0, what="steps of descent over gradients of flow"),

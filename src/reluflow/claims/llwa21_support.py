@@ -1,0 +1,147 @@
+"""[LLWA21]_ Lemma G.10 and Theorem G.11: whether neurons of the other sign pay near one neuron."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from reluflow.claims.claim import Found, experiment
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.llwa21_general import (
+    counterexample,
+    negatives_weak,
+    negatives_weak_at_dual,
+    one_neuron,
+)
+from reluflow.claims.llwa21_runs import margin
+from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.landscape import max_G
+from reluflow.network import Network
+from reluflow.optimum.max_margin import margin_bound, max_margin
+from reluflow.problem import Problem, datasets
+from reluflow.problem.losses import Logistic
+
+Array = NDArray[np.float64]
+
+
+def planar(seed: int, n: int) -> Problem:
+    """Random separable points in the plane."""
+    rng = np.random.default_rng(seed)
+    Z = np.column_stack([rng.uniform(0.2, 2.0, n), rng.standard_normal(n)])
+    y = np.resize([1.0, -1.0], n)
+    return Problem(y[:, None] * Z, y, Logistic(), 0.5)
+
+
+def primal_on_grid(problem: Problem, angles: int) -> float:
+    """Linear program over unit neurons on a grid: max min_i sum c_k y_i (-phi(<u_k, x_i>)) / 2."""
+    t = np.linspace(0, 2 * math.pi, angles, endpoint=False)
+    S = problem.X @ np.array([np.cos(t), np.sin(t)])
+    A = -problem.y[:, None] * np.maximum(S, problem.leak * S)
+    n = problem.n
+    found = linprog(
+        np.append(np.zeros(angles), -1.0),
+        A_ub=np.hstack([-A, np.ones((n, 1))]), b_ub=np.zeros(n),
+        A_eq=np.append(np.ones(angles), 0.0)[None, :], b_eq=[1.0],
+        bounds=[(0, None)] * angles + [(None, None)],
+    )  # fmt: skip
+    return -float(found.fun) / 2
+
+
+@experiment("LLWA21-LG.10", quick={"sets": 5, "angles": 2000}, full={"sets": 100, "angles": 8000})
+def minimax(seed: int, sets: int, angles: int) -> list[Comparison]:
+    """Best margin with all a <= 0 (a linear program) = min over the simplex of the largest -G/2."""
+    gap, random, used = 0.0, 0.0, 0
+    problems = [counterexample().problem, *(planar(seed + i, 5) for i in range(sets))]
+    for i, problem in enumerate(problems):
+        dual = max_margin(problem, "network", -1)
+        if dual.margin <= 0:
+            continue
+        used += 1
+        gap = max(gap, abs(primal_on_grid(problem, angles) / dual.upper_bound - 1))
+        lam = np.random.default_rng([seed, i]).dirichlet(np.ones(problem.n), 5)
+        bounds = [margin_bound(problem, each, -1) for each in lam]
+        random = max(random, dual.margin / min(bounds))
+    return [
+        at_least(used, 1, what="data sets that such nets separate"),
+        at_most(gap, 1e-5, what="|primal on a grid of neurons / dual - 1|"),
+        at_most(random, 1.0, error=1e-9, what="best margin over the bound of random multipliers"),
+    ]
+
+
+def with_negative(problem: Problem, shares: Array) -> float:
+    """Largest margin over gamma+/2 after a share of |theta|^2 goes to the best negative neuron.
+
+    That neuron maximises -sum lam*_i y_i phi; the positive one turns as far as pays, by a scan.
+    """
+    best, _ = one_neuron(problem, 1)
+    u = max_G(problem, best.dual * problem.y, -1).vector
+    across = u - best.w * (best.w @ u)
+    across /= max(float(np.linalg.norm(across)), 1e-300)
+    most = 0.0
+    for share in shares:
+        turns = np.linspace(-10 * share, 10 * share, 201)
+        for turn in turns:
+            w = math.cos(turn) * best.w + math.sin(turn) * across
+            W = np.vstack([math.sqrt((1 - share) / 2) * w, math.sqrt(share / 2) * u])
+            a = np.array([math.sqrt((1 - share) / 2), -math.sqrt(share / 2)])
+            most = max(most, margin(problem, Network(W, a)))
+    return most / (best.margin / 2)
+
+
+def nearby(problem: Problem, seed: int, draws: int) -> float:
+    """Largest margin over gamma+/2 of sampled networks near pi_b(w+), signs of a kept.
+
+    Three positive neurons share w+, two negative ones are near zero. Near means what the proof
+    does: positive neurons keep the activations of w+, the least margin stays on its support.
+    """
+    rng = np.random.default_rng(seed)
+    best, support = one_neuron(problem, 1)
+    signs = np.sign(problem.X @ best.w)
+    most = 0.0
+    for _ in range(draws):
+        b = rng.uniform(0.3, 1.0, 3)
+        b /= np.linalg.norm(b)
+        eps = 10.0 ** rng.uniform(-4, -1)
+        W = np.vstack([np.outer(b, best.w), np.zeros((2, problem.d))])
+        a = np.append(b, [0.0, 0.0])
+        W = W + eps * rng.standard_normal(W.shape)
+        a = a + eps * rng.standard_normal(5)
+        a[3:] = -np.abs(a[3:])
+        net = Network(W, a)
+        q = float(np.min(support.y * support.outputs(net)))
+        near = (np.sign(problem.X @ W[:3].T) == signs[:, None]).all()
+        if near and q <= float(np.min(problem.y * problem.outputs(net))) * (1 + 1e-12):
+            most = max(most, margin(problem, net))
+    return most / (best.margin / 2)
+
+
+def local_maximum(problem: Problem, seed: int, draws: int) -> list[Comparison]:
+    """No margin above gamma+/2 near by, sampled and along the most promising neuron."""
+    shares = np.logspace(-4, -2, 5)
+    return [
+        at_most(with_negative(problem, shares), 1 + 1e-9,
+                what="margin over gamma+/2 with a small negative neuron"),
+        at_most(nearby(problem, seed, draws), 1 + 1e-9,
+                what="margin over gamma+/2 of sampled networks near by"),
+    ]  # fmt: skip
+
+
+@experiment("LLWA21-TG.11", form="printed", quick={"draws": 500})
+def local_under_a5(seed: int, draws: int) -> Found:
+    """On the counterexample A.5 holds, and a small negative neuron raises the margin."""
+    evidence = counterexample()
+    return Found(local_maximum(evidence.problem, seed, draws), [negatives_weak(evidence)])
+
+
+@experiment("LLWA21-TG.11", form="repaired", quick={"draws": 500}, full={"draws": 200_000})
+def local_under_a5_star(seed: int, draws: int) -> Found:
+    """Where A.5* holds (hints, Figure 1 middle) no network near by has more margin."""
+    comparisons: list[Comparison] = []
+    hypotheses = []
+    for problem in (datasets.figure1_right(eps=0.1), datasets.figure1_middle()):
+        comparisons += local_maximum(problem, seed, draws)
+        hypotheses.append(negatives_weak_at_dual(Evidence.of(problem)))
+    return Found(comparisons, hypotheses)

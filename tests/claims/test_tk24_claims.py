@@ -1,0 +1,216 @@
+"""[TK24]_: the ledger of the two-layer part, digest numbers, and controls that must fail."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reluflow import Network, datasets, descend, ledger
+from reluflow.claims import Status
+from reluflow.claims.claim import load_all
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.run import evaluate, run_check
+from reluflow.claims.tk24_coupling import change_of_pull, small_start
+from reluflow.claims.tk24_course import (
+    Course,
+    orbit_course,
+    regular_course,
+    remaining_course,
+    slope,
+)
+from reluflow.claims.tk24_growth import eps_of, gaps, hypotheses, limit_net
+from reluflow.claims.tk24_late import distance, ending, margin_ratio, moved, theta_mm
+from reluflow.claims.tk24_smooth import measured_rate, ridge
+from reluflow.claims.tk24_sphere import Sphere, ball_draw
+
+DEEP = {"TK24-F3", "TK24-F4", "TK24-F8", "TK24-F9", "TK24-F10", "TK24-CIFAR"}
+
+
+def status_of(name, evidence):
+    return evaluate(load_all()[name], evidence).status
+
+
+def test_no_claim_of_the_two_layer_part_is_left_without_a_check():
+    left = {entry.id for entry in ledger("tk24") if not entry.checks}
+    assert left <= DEEP
+
+
+def test_printed_and_repaired_forms_come_in_pairs():
+    for entry in ledger("tk24"):
+        if entry.expected == "fails-as-printed":
+            assert {"printed", "repaired"} <= {check.form for check in entry.checks}, entry.id
+
+
+def test_norms_and_pulls_of_a_small_start(with_states):
+    good = small_start(0, 12, 60)
+    names = ["TK24-LB.6", "TK24-PB.5"]
+    assert [status_of(name, good) for name in names] == [Status.HOLDS] * 2
+
+    def grow(W, a):
+        W[30:] *= 2
+        a[30:] *= 2
+
+    assert status_of("TK24-LB.6", Evidence.of(good.problem, with_states(good.run, grow))) is (
+        Status.FAILS
+    )
+    start = good.start
+    stretched = Evidence.of(good.problem.replace(X=2 * good.problem.X), good.run)
+    tilted = replace(good, start=Network(2 * start.W, start.a))
+    steps = descend(good.problem, start, lr=0.1, steps=20, save=[0, 10, 20])
+    for broken in (stretched, tilted, Evidence.of(good.problem, steps)):
+        assert status_of("TK24-LB.6", broken) is Status.OUT_OF_SCOPE
+    assert status_of("TK24-PB.5", stretched) is Status.OUT_OF_SCOPE
+
+    def large(W, a):
+        W *= 100
+        a *= 100
+
+    big = Evidence.of(good.problem, with_states(good.run, large))
+    assert status_of("TK24-LB.6", big) is Status.OUT_OF_SCOPE  # t1 < 0
+
+
+def test_bound_on_the_pull_cannot_be_smaller():
+    problem = datasets.two_points().replace(X=np.eye(2), y=[1.0, 1.0], loss="logistic")
+    net = Network([[1e-3, 1e-3]], [math.sqrt(2) * 1e-3])
+    value, gradient = change_of_pull(problem, [net])
+    assert 0.4 < value <= 1
+    assert 0.3 < gradient <= 1
+
+
+def test_linearised_flow(with_states):
+    good = small_start(0, 6, 30, 0.1)
+    assert status_of("TK24-B2", good) is Status.HOLDS
+    assert status_of("TK24-INV/smoothed", good) is Status.HOLDS
+    assert status_of("TK24-B2", small_start(0, 12, 60)) is Status.OUT_OF_SCOPE  # plain ReLU
+
+    def turn(W, a):
+        W[1, 3] = np.roll(W[1, 3], 1)
+
+    def swell(W, a):
+        a[1, 3] *= 1.5
+        W[1, 3] *= 1.5
+
+    def tip(W, a):
+        a[9, 0] *= 1.001
+
+    for name, change in (("TK24-B2", turn), ("TK24-B2", swell), ("TK24-INV/smoothed", tip)):
+        corrupt = Evidence.of(good.problem, with_states(good.run, change))
+        assert status_of(name, corrupt) is Status.FAILS, change.__name__
+
+
+def test_sphere_against_differences_and_search():
+    sphere = Sphere(ball_draw(np.random.default_rng(3), 6, 3, 0.2))
+    W, _ = sphere.extrema
+    assert np.linalg.norm(sphere.across(W), axis=1).max() < 1e-9
+    sample = np.random.default_rng(0).standard_normal((5000, 3))
+    sample /= np.linalg.norm(sample, axis=1, keepdims=True)
+    assert np.abs(sphere.G(sample)).max() <= sphere.lam + 1e-12
+    h = 1e-6
+    for e in np.eye(3):
+        up, down = sphere.G(sample[:5] + h * e), sphere.G(sample[:5] - h * e)
+        assert np.allclose(sphere.g(sample[:5]) @ e, (up - down) / (2 * h), atol=1e-8)
+    speeds = [np.linalg.norm(sphere.g(sample), axis=1).max() <= sphere.b0]
+    pairs = sample[:2500], sample[2500:]
+    gap = np.linalg.norm(sphere.across(pairs[0]) - sphere.across(pairs[1]), axis=1)
+    speeds.append((gap <= sphere.b1 * np.linalg.norm(pairs[0] - pairs[1], axis=1)).all())
+    assert all(speeds)
+
+
+def test_numbers_of_the_counterexample():
+    sphere, e1, eigenvalues, top = ridge()
+    assert top[0].ok
+    assert sphere.lam == pytest.approx(89 / 480, abs=1e-12)
+    assert eigenvalues[-1] == pytest.approx(13 / 480, abs=1e-14)
+    assert measured_rate(sphere, e1, 1.0, np.eye(3)[1]) == pytest.approx(19 / 120, rel=1e-3)
+    # across the ridge the Hessian is smaller, so the rate is larger
+    assert measured_rate(sphere, e1, 1.0, np.eye(3)[2]) > 19 / 120
+
+
+def test_course_sees_a_turned_a_larger_and_a_late_neuron():
+    course = orbit_course(0, 24)
+    r, sigma = 1e-2, 1e-6
+    net = course.at_T1(r, sigma)
+    turn, size = course.errors_of(net, r)
+    assert turn < 2e-3
+    assert size < 2e-3
+    W = net.W.copy()
+    W[0] += 0.1 * np.linalg.norm(W[0])
+    assert course.errors_of(replace(net, W=W), r)[0] > 10 * turn
+    assert course.errors_of(net.scaled(0.1), r)[1] > 10 * size
+    assert len(course.groups) == 4
+    assert course.regularity == pytest.approx(0.045)
+    assert course.lam == pytest.approx(0.1022917, abs=1e-7)
+
+
+def test_prominent_and_remaining_by_rate():
+    six = remaining_course(0, 60)
+    known = np.array([1.0, 0.811, 0.760, 0.705, 0.505, 0.407])
+    assert np.abs(six.shares[six.prominent | six.remaining][:, None] - known).min(axis=1).max() < (
+        6e-4
+    )
+    assert six.prominent.any()
+    assert six.remaining.any()
+    assert not hypotheses(six)[1].ok or six.regularity < 1e-12  # its extremum is on a kink
+    regular = regular_course(0, 20)
+    assert all(h.ok for h in hypotheses(regular))
+    assert regular.remaining.sum() >= 3
+
+
+def test_scale_at_the_end_of_the_second_phase():
+    course = orbit_course(0, 24)
+    eps = eps_of(course)
+    assert eps == pytest.approx(0.0225)
+    limit = limit_net(course, eps)
+    expected = math.sqrt(2 * course.lam * eps / 24)
+    assert np.abs(limit.a).max() == pytest.approx(expected, rel=0.05)
+    again = course.embedded(course.small(1e-3))
+    assert np.sum(again.a**2) == pytest.approx(np.sum(course.small(1e-3).a ** 2))
+    assert gaps(course, limit, limit) == (0.0, 0.0)
+    assert slope([1, 10, 100], [3, 300, 30000]) == pytest.approx(2)
+
+
+def test_endings_tell_shares_norms_turns_and_margins_apart():
+    course = orbit_course(0, 24)
+    groups, sizes, V = course.groups, course.sizes, course.alignment.direction
+    small = Network(*[np.array([x[g[0]] for g in groups]) for x in (V, course.alignment.sign)])
+    net = course.embedded(small)
+    right = ending(course.problem, net, groups, sizes, V)
+    assert max(right.norms, right.turn, right.shares, 1 - right.margin) < 1e-12
+    other = sizes * np.where(np.arange(24) == groups[0][0], 2.0, 1.0)
+    moved_shares = ending(course.problem, course.embedded(small, other), groups, sizes, V)
+    assert moved_shares.shares > 0.01
+    assert moved_shares.margin == pytest.approx(1.0, abs=1e-12)
+    uneven = Network(small.W * [[1.2], [1], [1], [1]], small.a * [1.2, 1, 1, 1])
+    assert ending(course.problem, course.embedded(uneven), groups, sizes, V).norms > 0.1
+    assert ending(course.problem, course.embedded(uneven), groups, sizes, V).margin < 0.999
+
+
+def test_four_neurons_at_the_top_lose_margin_in_every_direction():
+    problem, rng = datasets.xor_orbit(), np.random.default_rng(1)
+    net = theta_mm(problem)
+    unit = Network(net.W / math.sqrt(8), net.a / math.sqrt(8))
+    for _ in range(50):
+        other = moved(unit, rng, 1e-3)
+        assert distance(unit, other) == pytest.approx(1e-3)
+        assert margin_ratio(problem, other) < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_other_seeds(seed):
+    names = [
+        "TK24-T4.1/repaired/prominent", "TK24-T4.1/repaired/remaining",
+        "TK24-T4.4/repaired/prominent", "TK24-T4.4/repaired/remaining", "TK24-C1",
+        "TK24-RATE/repaired", "TK24-LB.1",
+        "TK24-P5.8/repaired", "TK24-B2", "TK24-T4.1b",
+    ]  # fmt: skip
+    for name in names:
+        verdict = run_check(load_all()[name], seed=seed)
+        assert not verdict.surprising, verdict.line()
+
+
+def test_course_of_another_start_is_another_course():
+    course = orbit_course(0, 24)
+    other = Course(course.problem, course.net.subset(np.arange(12)))
+    assert np.allclose(other.shares, course.shares[:12])

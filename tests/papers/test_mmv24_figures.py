@@ -1,0 +1,120 @@
+"""[MMV24]_ figures: the plane, and pairs of digits on images made here and on MNIST where it is."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reluflow import datasets, descend, initialize
+from reluflow.claims.verdict import Status
+from reluflow.papers import mmv24, mmv24_digits, mmv24_mnist, mmv24_pairs, mmv24_phases
+from reluflow.papers.figure import Skipped, all_figures
+
+DIGITS = ("F5", "F10", "F11", "F12", "F13")
+PLANE = ("F1", "F6", "F7", "F8", "F9")
+
+
+def quick(name):
+    spec = all_figures()["MMV24", name]
+    return spec.make(seed=0, **spec.sizes["quick"])
+
+
+def write_idx(path: Path, array: np.ndarray) -> None:
+    header = bytes([0, 0, 8, array.ndim]) + b"".join(int(n).to_bytes(4, "big") for n in array.shape)
+    path.write_bytes(header + array.astype(np.uint8).tobytes())
+
+
+@pytest.fixture
+def stripes(tmp_path, monkeypatch):
+    """MNIST files whose digits are noisy stripes at places of their own, 30 images each."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 3, 7, 8], 30)
+    images = rng.integers(0, 60, (labels.size, 28, 28))
+    for image, label in zip(images, labels, strict=True):
+        image[:, 3 * label : 3 * label + 3] += rng.integers(60, 190)
+    for split in ("train", "t10k"):
+        write_idx(tmp_path / f"{split}-images-idx3-ubyte", images)
+        write_idx(tmp_path / f"{split}-labels-idx1-ubyte", labels)
+    monkeypatch.setenv("RELUFLOW_DATA", str(tmp_path))
+    mmv24_digits.course.cache_clear()
+    yield
+    mmv24_digits.course.cache_clear()
+
+
+@pytest.mark.parametrize("name", PLANE)
+def test_the_plane_shows_what_it_must(name):
+    made = quick(name)
+    assert made.seen
+    for comparison in made.seen:
+        assert comparison.status is Status.HOLDS, comparison
+    assert made.caption
+
+
+def test_drops_are_counted():
+    problem = datasets.toy6()
+    net = initialize(problem, 20, scale=1e-6, kind="gaussian", normalize="none", rng=0)
+    run = descend(problem, net, lr=2e-3, steps=9000, save=range(0, 9001, 100))
+    drops, _ = mmv24.drops_of(run)
+    assert len(drops) == 1  # the second comes near 12,000
+
+
+def test_outside_by_hand():
+    problem = datasets.two_points(0.1)
+    net = mmv24.Network(np.array([[1.0, -0.05], [1.0, 1.0], [-1.0, -1.0], [1.0, 1.0]]),
+                        np.array([1.0, 1.0, 1.0, -1.0]))  # fmt: skip
+    # x_1 alone, both, none, both but of the other sign
+    assert mmv24.outside(problem, net).tolist() == [False, False, False, True]
+    net = mmv24.Network(np.array([[1.0, -0.2]]), np.ones(1))
+    assert mmv24.outside(problem, net).tolist() == [True]
+
+
+def test_counts_do_not_depend_on_the_way_they_are_swept():
+    once = mmv24_pairs.counted(0.001, 3)
+    assert once["at 7,000"] == mmv24_pairs.counts(0.001, 6)["at 7,000"][3]
+
+
+@pytest.mark.parametrize("name", DIGITS)
+def test_without_mnist_a_figure_says_what_it_needs(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("RELUFLOW_DATA", str(tmp_path))
+    mmv24_digits.course.cache_clear()
+    with pytest.raises(Skipped, match=r"train-images-idx3-ubyte.*RELUFLOW_DATA"):
+        quick(name)
+
+
+def test_courses_on_stripes(stripes):
+    one = mmv24_digits.course((1, 0), None, "descent", 0, 1000)
+    two = mmv24_digits.course((1, 0), None, "flow", 0, 1000)
+    assert one.problem.n == 60
+    assert np.allclose(one.steps, two.steps)
+    assert np.allclose(one.run["mean_cosines"], two.run["mean_cosines"], atol=0.02)
+    groups = one.groups
+    assert groups.shape == (2, len(one.steps), 50)
+    assert (np.isnan(groups[0]) == ~np.isnan(groups[1])).all()  # each neuron has one sign
+    assert one.falls_below(2.0) == 0.0
+    assert one.falls_below(-1.0) == np.inf
+    W, a = one.run.final.weights()
+    assert np.allclose(mmv24_digits.mean_neurons(one.run.final)[0], W[a > 0].mean(axis=0))
+    pictures = mmv24_mnist.pictures_of([one, two], (1, 0))
+    assert [len(p.panels) for p in pictures] == [6, 4]
+    numbers = mmv24_mnist.measured([one, two])
+    assert numbers["class_sum_cosine"] == pytest.approx(-1.0)
+    gaps = mmv24_mnist.agree([one, two])
+    assert all(np.isfinite(c.measured) for c in gaps[1:])
+
+
+def test_mini_batches_keep_their_share(stripes):
+    problem = mmv24_digits.digits(1, 0, None)
+    size = mmv24_phases.batch_size(problem)
+    assert -(-problem.n // size) == 7
+    made = mmv24_phases.figure13(per_class=None, epochs=10, seed=0)
+    assert len(made.pictures[0].panels) == 3
+    assert made.numbers["loss_after_1"] < 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("RELUFLOW_DATA" not in os.environ, reason="needs MNIST")
+@pytest.mark.parametrize("name", ["F5", "F13"])
+def test_mnist_shows_what_it_must(name):
+    for comparison in quick(name).seen:
+        assert comparison.status is Status.HOLDS, comparison
