@@ -25,6 +25,10 @@ Quiet = Annotated[
 ]
 
 
+class Interrupted(typer.Abort):
+    """Ctrl-C, with what to do next in a sentence."""
+
+
 class App(typer.Typer):
     """Typer, with --quiet in every command."""
 

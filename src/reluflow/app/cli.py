@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import typer
 
 from reluflow.app import commands
-from reluflow.app.base import app
+from reluflow.app.base import Interrupted, app
 from reluflow.errors import ReluflowError
 
 for _module in pkgutil.iter_modules(commands.__path__):
@@ -24,7 +24,9 @@ def main() -> None:
         raise SystemExit(app(prog_name="reluflow", standalone_mode=False))
     except ReluflowError as error:
         _refuse(error)
-    except (typer.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt) as stopped:
+        next_step = f": {stopped}" if isinstance(stopped, Interrupted) else ""
+        print(f"reluflow: interrupted{next_step}", file=sys.stderr)
         raise SystemExit(130) from None
     except BrokenPipeError:  # the reader has seen enough: `reluflow datasets | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -119,6 +119,13 @@ class Explanation:
         """Claims that fail."""
         return [v for v in self.claims if v.status is Status.FAILS]
 
+    @property
+    def missing(self) -> list[str]:
+        """Stages that were left out, those with the same reason together."""
+        reasons = dict.fromkeys(self.skipped.values())
+        stages = {why: [s for s, given in self.skipped.items() if given == why] for why in reasons}
+        return [f"{', '.join(names)}: {why}" for why, names in stages.items()]
+
     @cached_property
     def verdict(self) -> list[tuple[str, str]]:
         """The verdict: (topic, sentences)."""
@@ -136,8 +143,8 @@ class Explanation:
             lines += textwrap.wrap(
                 text, 96, initial_indent=f"{topic + ':':<15}", subsequent_indent=" " * 15
             )
-        for what, why in self.skipped.items():
-            lines += textwrap.wrap(f"Not computed, {what}: {why}", 96, subsequent_indent=" " * 4)
+        for line in self.missing:
+            lines += textwrap.wrap(f"Not computed, {line}", 96, subsequent_indent=" " * 4)
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

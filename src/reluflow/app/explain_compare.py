@@ -14,19 +14,37 @@ from reluflow.trajectory import Trajectory
 Array = NDArray[np.float64]
 
 CLOSE = 0.05  # relative difference of times, and share of the whole drop, that counts as agreement
+SHARE = 0.05  # of the network, held by other neurons than predicted, that counts as agreement
 GAP, REST = 0.05, 20.0  # below these the order of the limit need not show at a scale
 
 
 @dataclass(frozen=True)
 class JumpRow:
-    """One predicted jump and what the run did: the time at which it is half done, and the loss on
-    the plateau after it; None where it is not seen."""
+    """One predicted jump and what the run did; None where it is not seen.
+
+    Attributes
+    ----------
+    predicted, simulated : times at which the jump is half done
+    leading : whether the prediction is of leading order only: log(1/scale) times the limit's jump
+        time, without the constant that belongs to it at finite scale
+    loss, simulated_loss : on the plateau after the jump
+    neurons : how many were predicted to jump
+    held : share of the network (of sum_j |w_j|^2) that is held on that plateau of the run by the
+        neurons predicted to have jumped by then
+    new, new_predicted : share of those that jump here, in the run and as predicted
+    gap, rest : distance to the next candidate, and length of the plateau before
+    """
 
     jump: int
     predicted: float
     simulated: float | None
+    leading: bool
     loss: float
     simulated_loss: float | None
+    neurons: int
+    held: float | None
+    new: float | None
+    new_predicted: float
     gap: float | None
     rest: float | None
 
@@ -36,6 +54,14 @@ class JumpRow:
         if self.simulated is None or not self.predicted > 0.0:
             return None
         return self.simulated / self.predicted - 1.0
+
+    @property
+    def who(self) -> bool | None:
+        """Whether those who jump are those predicted: the others hold next to nothing, and the
+        new ones at least half of what they should; None where sizes were not recorded."""
+        if self.held is None or self.new is None:
+            return None
+        return self.held >= 1.0 - SHARE and self.new >= 0.5 * self.new_predicted
 
 
 @dataclass(frozen=True)
@@ -50,13 +76,19 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether times, plateaus and end meet."""
+        """Whether times, plateaus, the neurons that jump, and the end meet."""
         times = all(r.difference is not None and abs(r.difference) <= CLOSE for r in self.rows)
         levels = all(
             r.simulated_loss is not None and abs(r.simulated_loss - r.loss) <= CLOSE * self.drop
             for r in self.rows
         )
-        return times and levels and self.ends_meet
+        return times and levels and self.who is not False and self.ends_meet
+
+    @property
+    def who(self) -> bool | None:
+        """Whether those who jump are those predicted; None where sizes were not recorded."""
+        known = [row.who for row in self.rows if row.who is not None]
+        return all(known) if known else None
 
     @property
     def ends_meet(self) -> bool:
@@ -70,6 +102,7 @@ class Comparison:
             "end_predicted": self.end_predicted,
             "end_simulated": self.end_simulated,
             "fragile": self.fragile,
+            "same_neurons": self.who,
             "agrees": self.agrees,
         }
 
@@ -95,19 +128,28 @@ def compare(
     losses, loss = process.losses, np.asarray(run.loss, dtype=float)
     drop = float(losses[0] - losses.min())
     found = [_passes(times, loss, _half_way(process, i)) for i in range(process.n_jumps)]
+    unknown = np.ones(process.n_jumps, dtype=bool)
+    if process.offsets is not None:
+        unknown = np.isnan(process.offsets)
     rows = []
     for i in range(process.n_jumps):
-        until = found[i + 1] if i + 1 < len(found) else None
         last = i + 1 == process.n_jumps
+        at = len(loss) - 1 if last else _rest(times, loss, found[i], found[i + 1])
+        level = None if at is None else float(loss[at])
         rows.append(
             JumpRow(
-                i + 1,
-                float(predicted[i]),
-                found[i],
-                float(losses[i + 1]),
-                end if last else _rest(times, loss, found[i], until),
-                _known(gaps[i]),
-                _known(rests[i]),
+                jump=i + 1,
+                predicted=float(predicted[i]),
+                simulated=found[i],
+                leading=bool(unknown[i]),
+                loss=float(losses[i + 1]),
+                simulated_loss=end if last else level,
+                neurons=len(process.neurons[i]),
+                held=_held(_sizes(run, at), process.active[i + 1]),
+                new=_held(_sizes(run, at), process.neurons[i]),
+                new_predicted=_held(process.networks[i + 1].log_norms, process.neurons[i]) or 0.0,
+                gap=_known(gaps[i]),
+                rest=_known(rests[i]),
             )
         )
     short = bool((gaps < GAP).any() or (rests[1:] < REST).any())
@@ -136,12 +178,29 @@ def _passes(times: Array, loss: Array, level: float) -> float | None:
     return float(times[i - 1] + share * (times[i] - times[i - 1]))
 
 
-def _rest(times: Array, loss: Array, start: float | None, stop: float | None) -> float | None:
-    """Loss where it falls slowest between two jumps."""
+def _rest(times: Array, loss: Array, start: float | None, stop: float | None) -> int | None:
+    """Record between two jumps at which the loss falls slowest."""
     if start is None or stop is None:
         return None
     inside = np.flatnonzero((times > start) & (times < stop))
     if inside.size < 2:
-        return float(np.interp(0.5 * (start + stop), times, loss))
+        return int(np.argmin(np.abs(times - 0.5 * (start + stop))))
     slope = np.abs(np.diff(loss[inside])) / np.maximum(np.diff(times[inside]), 1e-300)
-    return float(loss[inside[int(np.argmin(slope))]])
+    return int(inside[int(np.argmin(slope))])
+
+
+def _sizes(run: Trajectory, at: int | None) -> Array | None:
+    """log|w_j| of a record, if it was kept."""
+    if at is not None and run.networks is not None:
+        return run.networks[at].log_norms
+    if at is not None and "log_norms" in run.observables:
+        return np.asarray(run["log_norms"][at])
+    return None
+
+
+def _held(logs: Array | None, neurons: NDArray) -> float | None:
+    """Share of sum_j |w_j|^2 that belongs to some neurons (starts are balanced)."""
+    if logs is None or not np.isfinite(logs.max()):
+        return None
+    size = np.exp(2.0 * (logs - logs.max()))
+    return float(size[neurons].sum() / size.sum())

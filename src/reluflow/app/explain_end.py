@@ -97,6 +97,8 @@ def interpolator(problem: Problem, point: Stationarity) -> Network | None:
             if not now.gain > 0.0:
                 return None
             run = flow(problem, now.widened(), max_steps=20_000, progress=False)
+            if run.status.code == "interrupted":
+                raise KeyboardInterrupt
             if float(problem.value(problem.outputs(run.final))) <= _FITS * first:
                 return run.final
             now = stationarity(problem, run.final)
@@ -142,6 +144,8 @@ def from_large(problem: Problem, net: Network) -> LargeStart | None:
         )  # fmt: skip
     except ReluflowError:
         return None
+    if run.status.code == "interrupted":
+        raise KeyboardInterrupt
     with np.errstate(over="ignore"):
         loss = float(np.exp(problem.log_value(problem.outputs(run.final))))
     return LargeStart(

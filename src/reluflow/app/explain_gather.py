@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -13,58 +12,36 @@ from reluflow.app.explain import Explanation
 from reluflow.app.explain_compare import compare
 from reluflow.app.explain_end import from_large, groups_of, interpolator
 from reluflow.app.explain_files import RUN, WORK, prepare
-from reluflow.app.explain_kernels import NOTE, FlowKernels
-from reluflow.app.explain_run import horizon_of, marked, real_times, simulate, stored
+from reluflow.app.explain_kernels import FlowKernels
+from reluflow.app.explain_proofs import (
+    certificates_of,
+    claims_of,
+    conditions,
+    optimum_of,
+    why_no_optimum,
+)
+from reluflow.app.explain_run import (
+    fastest_possible,
+    horizon_of,
+    marked,
+    real_times,
+    simulate,
+    stored,
+)
 from reluflow.app.explain_search import ENTRIES, estimated_directions
 from reluflow.app.explain_settings import (
-    KKT_ENTRIES,
-    LINEAR,
     SMALL_RUN,
     Settings,
     ascents,
     can_follow,
-    can_optimise,
     search_method,
+    too_large,
 )
+from reluflow.app.explain_stages import STAGES, Stages
 from reluflow.errors import ReluflowError
-from reluflow.network import initialize
+from reluflow.network import Network, initialize
 from reluflow.problem import Problem
 from reluflow.runtime import Progress
-
-T = TypeVar("T")
-STAGES = (
-    "directions", "alignment", "limit process", "infinite width", "simulation", "end", "optimum",
-    "larger scale", "claims",
-)  # fmt: skip
-_LARGE = "the data are too large for it ({} samples, {} features)"
-
-
-class Stages:
-    """Runs stages, remembers why one is missing, and shows how far things are."""
-
-    def __init__(self, bar: Progress, kernels: FlowKernels) -> None:
-        self.bar, self.kernels = bar, kernels
-        self.skipped: dict[str, str] = {}
-        self._began = time.monotonic()
-        self._done = 0
-
-    def show(self, note: str) -> None:
-        """What is being done now."""
-        compiling = f", {NOTE}" if self.kernels.busy else ""
-        self.bar.update(self._done, time.monotonic() - self._began, note + compiling)
-
-    def run(self, name: str, work: Callable[[], T], why_not: str = "") -> T | None:
-        """The result of a stage, None when it is left out or cannot be done."""
-        self.show(name)
-        self._done += 1
-        if why_not:
-            self.skipped[name] = why_not
-            return None
-        try:
-            return work()
-        except ReluflowError as error:
-            self.skipped[name] = str(error)
-            return None
 
 
 def gather(
@@ -83,29 +60,27 @@ def _gather(
     problem: Problem, settings: Settings, folder: Path | None, key: str, stages: Stages
 ) -> Explanation:
     from reluflow.landscape.align import align
-    from reluflow.prediction.limit import limit
 
     net = initialize(problem, settings.m, settings.scale, rng=settings.seed)
     log_scale = float(net.log_norms.max())
-    large = "" if can_follow(problem, net.m) else _LARGE.format(f"{problem.n:,}", problem.d)
-    landscape = stages.run("directions", lambda: _landscape(problem))
+    large = "" if can_follow(problem, net.m) else too_large(problem)
+    landscape = stages.run("directions", lambda: _landscape(problem, net))
     if landscape is None:
         raise ReluflowError(stages.skipped["directions"])
     alignment = stages.run(
         "alignment", lambda: align(problem, net, paths=False, extremal=landscape), large
     )
-    process = stages.run(
-        "limit process", lambda: limit(problem, net, max_seconds=settings.seconds), large
-    )
+    process = stages.run("limit process", lambda: _limit(problem, net, settings.seconds), large)
     wide = stages.run(
         "infinite width",
-        lambda: limit(problem, max_seconds=0.5 * settings.seconds),
+        lambda: _limit(problem, None, 0.5 * settings.seconds),
         large or ("" if landscape.exact else "not all directions are known"),
     )
     last = None
     if process is not None and process.n_jumps:
         last = float(process.jump_times(log_scale=log_scale)[-1])
-    horizon = horizon_of(problem, net, float(landscape.rates.max()), last)
+    fastest = float(landscape.rates.max(initial=0.0)) or fastest_possible(problem)
+    horizon = horizon_of(net, fastest, last)
 
     def train() -> Any:
         if stages.kernels.busy:
@@ -137,33 +112,45 @@ def _gather(
 
         seen = phases(run)
     groups = groups_of(problem, run.final)
-    point, conditions = _conditions(stages, problem, run)
-    optimum = stages.run("optimum", lambda: _optimum(problem), _not_optimum(problem))
+    point, multipliers = conditions(stages, problem, run)
+    optimum = stages.run("optimum", lambda: optimum_of(problem), why_no_optimum(problem))
     small, big = None, None
     light = net.m * problem.X.size <= SMALL_RUN
     fitted = loss <= 1e-8 * float(problem.value(np.zeros(problem.n)))
     if point is not None and point.gain > 0.0 and optimum is not None and not fitted:
         small = interpolator(problem, point) if light else None
     big = stages.run(
-        "larger scale", lambda: from_large(problem, net), "" if light else _LARGE.format(
-            f"{problem.n:,}", problem.d)
+        "larger scale", lambda: from_large(problem, net), "" if light else too_large(problem)
     )  # fmt: skip
     claims = stages.run(
-        "claims", lambda: _claims(problem, run, net), large or ("" if process else "no prediction")
+        "claims",
+        lambda: claims_of(problem, run, net),
+        large or ("" if process else "no prediction"),
     )
     return Explanation(
         problem=problem, net=net, settings=settings, landscape=landscape, alignment=alignment,
         process=process, wide=wide, run=run, groups=groups, comparison=compared, seen=seen,
-        point=point, kkt=conditions, optimum=optimum, small=small, large=big,
-        certificates=tuple(_certificates(problem, run, point, optimum)),
+        point=point, kkt=multipliers, optimum=optimum, small=small, large=big,
+        certificates=tuple(certificates_of(problem, run, point, optimum)),
         claims=tuple(claims or ()), skipped=stages.skipped,
     )  # fmt: skip
 
 
-def _landscape(problem: Problem) -> Any:
+def _limit(problem: Problem, net: Network | None, seconds: float) -> Any:
+    """The limit process; Ctrl-C, which cuts it short like a budget, ends the explanation."""
+    from reluflow.prediction.limit import limit
+
+    began = time.monotonic()
+    process = limit(problem, net, max_seconds=seconds)
+    if process.ending == "budget" and time.monotonic() - began < seconds:
+        raise KeyboardInterrupt
+    return process
+
+
+def _landscape(problem: Problem, net: Network) -> Any:
     """Directions to which small neurons turn: exact, found or estimated."""
     if problem.X.size > ENTRIES:
-        return estimated_directions(problem)
+        return estimated_directions(problem, net)
     from reluflow.landscape.extremal import extremal_vectors
 
     return extremal_vectors(problem, method=search_method(problem), starts=ascents(problem))
@@ -172,69 +159,3 @@ def _landscape(problem: Problem) -> Any:
 def _ready(folder: Path, key: str) -> Any:
     """The finished run of an explanation that was cut short, or made before."""
     return stored(folder / WORK / RUN, key) or stored(folder / RUN, key)
-
-
-def _conditions(stages: Stages, problem: Problem, run: Any) -> tuple[Any, Any]:
-    """(stationarity, None) for square losses, (None, KKT) for margin losses."""
-    much = "" if run.final.m * problem.n <= KKT_ENTRIES else _LARGE.format(problem.n, problem.d)
-    if problem.loss.margin:
-        from reluflow.optimum.kkt import kkt
-
-        return None, stages.run("end", lambda: kkt(problem, run.final), much)
-    from reluflow.optimum.stationarity import stationarity
-
-    return stages.run("end", lambda: stationarity(problem, run.final), much), None
-
-
-def _not_optimum(problem: Problem) -> str:
-    if can_optimise(problem):
-        return ""
-    return "the best network of any width is searched for small data only"
-
-
-def _optimum(problem: Problem) -> Any:
-    if problem.loss.margin:
-        from reluflow.optimum.max_margin import max_margin
-
-        return max_margin(problem)
-    from reluflow.optimum.min_norm import min_norm
-
-    return min_norm(problem)
-
-
-def _certificates(problem: Problem, run: Any, point: Any, optimum: Any) -> list[Any]:
-    from reluflow.optimum.certificate import (
-        certificates,
-        margin_certificate,
-        norm_certificate,
-        point_certificate,
-    )
-
-    found: list[Any] = []
-    if problem.loss.margin:
-        small = run.final.m * problem.n <= KKT_ENTRIES
-        kinds = (["kkt-margin"] if small else []) + (
-            ["max-margin-linear"] if problem.X.size <= LINEAR else []
-        )
-        for kind in kinds:
-            try:
-                found += certificates(problem, run.final, [kind])
-            except ReluflowError:  # does not hold here
-                continue
-        if optimum is not None:
-            found.append(margin_certificate(problem, optimum))
-    else:
-        if point is not None:
-            names = ("stationary", "not-global", "global-minimum")
-            found += [point_certificate(problem, point, kind) for kind in names]
-        if optimum is not None:
-            found.append(norm_certificate(problem, optimum))
-    return [certificate for certificate in found if certificate is not None]
-
-
-def _claims(problem: Problem, run: Any, net: Any) -> Any:
-    from reluflow.claims.certify import certify
-    from reluflow.claims.verdict import Status
-
-    found = certify(problem, run, start=net)
-    return [v for v in found if v.status is not Status.OUT_OF_SCOPE]

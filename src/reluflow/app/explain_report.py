@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reluflow.app.explain import Explanation
 
 _ROWS = 40  # of a table
+_LATE = 1e9  # time beyond which margins are drawn on the clock of the loss
 _FEATURES = 30  # beyond it directions are not drawn feature by feature
 
 
@@ -42,7 +43,7 @@ def page_of(e: Explanation) -> Page:
     page.points([f"{topic}: {text}" for topic, text in rest])
     if e.skipped:
         page.heading("Not computed", 3)
-        page.points([f"{what}: {why}" for what, why in e.skipped.items()])
+        page.points(e.missing)
     _pictures(page, e)
     _jumps(page, e)
     _directions(page, e)
@@ -67,7 +68,8 @@ def _pictures(page: Page, e: Explanation) -> None:
     if e.problem.loss.margin and (
         run.networks is not None or "normalized_margin" in run.observables
     ):
-        curves.append(margins_panel(e.run))
+        near = float(real_times(e.run)[-1]) < _LATE
+        curves.append(margins_panel(run if near else e.run))
     words = "Dashed: jump times predicted without training. " if process is not None else ""
     words += "Each line of sizes is a neuron: those that grow do so at a constant rate until they "
     page.figure(
@@ -186,11 +188,12 @@ def _directions(page: Page, e: Explanation) -> None:
     names = feature_names(e.problem)
     page.heading("Directions")
     word = "All" if e.landscape.exact else "Found, perhaps not all,"
+    share = e.landscape.basin_fractions
+    starts = "neurons of the start" if "estimated" in e.landscape.basins else "random starts"
     page.text(
         f"{word} critical directions of the silent network, by growth rate; the share is that of "
-        "random starts, with positive and negative output weight, that turn there:"
+        f"{starts}, with positive and negative output weight, that turn there:"
     )
-    share = e.landscape.basin_fractions
     rows: list[dict[str, Any]] = []
     for i in range(min(len(e.landscape), 12)):
         row: dict[str, Any] = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from reluflow.app.explain_settings import STATE_BYTES, Settings
 from reluflow.errors import ReluflowError
-from reluflow.flow.stops import Settled, loss_below, stationary
+from reluflow.flow.stops import Settled, Stop, loss_below, stationary
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
@@ -26,6 +27,9 @@ _RATIO = 1.04
 _FITTED = 10.0  # least margin y f from which a direction can be the last one
 _WIDE_LOSS = 1e-2  # where kinks are not located: share of the first loss at which a run ends
 _LOCATED = 1e7  # m n d beyond which kinks are not located
+_WIDE_RTOL = 1e-3  # of a step there: the loss is then off by about that much
+_WIDE_WORK = 4e12  # multiplications spent there at most
+_WIDE_STEPS = 60  # but at least so many steps
 _MOST_STEPS = 5_000_000
 _WRITE_SECONDS = 5.0  # between checkpoints
 
@@ -58,7 +62,26 @@ class LastDirection(Settled):
         return super().met(solver, problem)
 
 
-def horizon_of(problem: Problem, net: Network, rate: float, last_jump: float | None) -> float:
+@dataclass(frozen=True)
+class Spent(Stop):
+    """A budget of processor time: unlike one of the clock, a busy machine does not shorten it."""
+
+    seconds: float
+    began: float = field(default_factory=time.process_time, repr=False)
+
+    def met(self, solver: Any, problem: Problem) -> Status | None:
+        if time.process_time() - self.began <= self.seconds:
+            return None
+        said = f"The budget of {self.seconds:g} seconds of processor time ended at {solver.t:.6g}."
+        return Status("max_seconds", said, ok=False)
+
+
+def fastest_possible(problem: Problem) -> float:
+    """A rate of growth that no neuron of a silent network exceeds."""
+    return float(np.abs(problem.pull) @ np.linalg.norm(problem.X, axis=1))
+
+
+def horizon_of(net: Network, rate: float, last_jump: float | None) -> float:
     """A time by which what matters has happened: past the last jump, or some first ones."""
     if last_jump is not None and last_jump > 0.0:
         return 1.4 * last_jump
@@ -100,12 +123,18 @@ def simulate(
     if margin:
         stops = [LastDirection(), stationary(1e-9)]
         unit *= float(problem.value(np.zeros(problem.n)))  # ds = L dt
+    budget: dict[str, Any] = {"max_steps": 200_000}
     if wide:
         start = float(problem.value(np.zeros(problem.n)))
         stops = [loss_below(_WIDE_LOSS * start), stationary(1e-6)]
+        # counted in work, not in seconds: the same command ends at the same place everywhere
+        steps = int(_WIDE_WORK / (6.0 * net.m * problem.X.size))
+        budget = {"max_steps": max(steps, _WIDE_STEPS), "rtol": _WIDE_RTOL}
+    else:
+        stops.append(Spent(settings.seconds))
     return flow(
-        problem, net, save=Spaced(unit), stop=stops, max_steps=200_000, kinks=not wide,
-        clock="loss" if margin else "time", max_seconds=settings.seconds, **recorded, **saved,
+        problem, net, save=Spaced(unit), stop=stops, kinks=not wide,
+        clock="loss" if margin else "time", **budget, **recorded, **saved,
     )  # fmt: skip
 
 

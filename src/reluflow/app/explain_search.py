@@ -7,68 +7,85 @@ from numpy.typing import NDArray
 
 from reluflow.landscape.alignment import G
 from reluflow.landscape.result import ExtremalVectors
+from reluflow.network import Network
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
 
 ENTRIES = 300_000  # entries of X beyond which directions are estimated
-_STARTS, _ROUNDS = 16, 300
-_SAME = 0.995  # cosine from which two ends count as one direction
+_WORK = 6e8  # starts times entries of X
+_MOST, _LEAST = 64, 8  # starts
+_ROUNDS = 100
+_STEADY = 1e-6  # relative rise of G below which a direction has arrived
+_SAME = 0.99  # cosine from which two ends count as one direction
 
 
-def estimated_directions(problem: Problem, seed: int = 0) -> ExtremalVectors:
-    """Ends of the ascent of G and -G from random directions, those close together merged.
+def estimated_directions(problem: Problem, net: Network) -> ExtremalVectors:
+    """Ends of the ascent of s_j G from neurons of the start, those close together merged.
 
-    The step is w + D/|D|, normalised, halved whenever it does not climb. Ends in a kink are
-    approximate; nothing is verified and ``exact`` is False.
+    The step is w + h D/|D|, normalised; h doubles while G rises and falls to a quarter otherwise.
+    Ends in a kink are approximate; nothing is verified and ``exact`` is False.
+    ``basin_fractions`` are the shares of the starts, of positive and of negative neurons, that
+    end there; what is missing to 1 ends where G does not pull (dead neurons).
     """
-    rng = np.random.default_rng(seed)
-    rows: list[Array] = []
-    for sign in (1, -1):
-        W = rng.standard_normal((_STARTS, problem.d))
-        W /= np.linalg.norm(W, axis=1, keepdims=True)
-        W = _climb(problem, W, sign)
-        value = sign * G(problem, W)
-        kept: list[Array] = []
-        for i in np.argsort(-value, kind="stable"):
-            if value[i] > 0.0 and all(W[i] @ v < _SAME for v in kept):
-                kept.append(W[i])
-        rows += kept
-    vectors = np.array(rows).reshape(-1, problem.d)
-    values = G(problem, vectors)
-    order = np.argsort(-np.abs(values), kind="stable")
-    vectors, values = vectors[order], values[order]
+    starts = int(np.clip(_WORK / problem.X.size, _LEAST, _MOST))
+    sign = np.sign(net.a[:starts])
+    W = climb(problem, net.directions[:starts], sign)
+    value = sign * G(problem, W)
+    near = W @ W.T >= _SAME
+    kept: list[int] = []
+    home = np.full(len(W), -1)
+    for i in np.argsort(-value, kind="stable"):
+        if value[i] <= 0.0:
+            continue
+        same = [k for k, j in enumerate(kept) if near[i, j] and sign[i] == sign[j]]
+        home[i] = same[0] if same else len(kept)
+        if not same:
+            kept.append(int(i))
+    shares = np.zeros((len(kept), 2))
+    for column, s in enumerate((1, -1)):
+        total = max(int((sign == s).sum()), 1)
+        for k in range(len(kept)):
+            shares[k, column] = np.sum((home == k) & (sign == s)) / total
+    vectors = W[kept].reshape(-1, problem.d)
     return ExtremalVectors(
         vectors=vectors,
-        values=values,
-        kinds=tuple("max" if v > 0 else "min" for v in values),
+        values=sign[kept] * value[kept],
+        kinds=tuple("max" if sign[i] > 0 else "min" for i in kept),
         patterns=np.sign(vectors @ problem.X.T).astype(np.int8),
-        faces=tuple(() for _ in values),
-        degenerate=np.zeros(len(values), dtype=bool),
-        indices=np.full(len(values), -1, dtype=np.intp),
-        basin_fractions=None,
-        basins="none",
+        faces=tuple(() for _ in kept),
+        degenerate=np.zeros(len(kept), dtype=bool),
+        indices=np.full(len(kept), -1, dtype=np.intp),
+        basin_fractions=shares,
+        basins=f"shares of {len(W)} neurons, estimated",
         zeros="found",
         exact=False,
         method="ascent, estimated",
     )
 
 
-def _climb(problem: Problem, W: Array, sign: int) -> Array:
-    X, c, leak = problem.X, sign * problem.pull, problem.leak
-    step, height = np.ones(len(W)), np.full(len(W), -np.inf)
-    best = W
+def climb(problem: Problem, W: Array, sign: Array) -> Array:
+    """Unit rows W moved up sign * G until it hardly rises, all at once: two products a round."""
+    X, c, leak = problem.X, problem.pull, problem.leak
+    best, height = W.copy(), np.full(len(W), -np.inf)
+    gradient, step, trial = np.zeros_like(W), np.ones(len(W)), W.copy()
+    going = np.arange(len(W))
     for _ in range(_ROUNDS):
-        P = W @ X.T
-        value = np.maximum(P, leak * P) @ c
-        better = value > height
-        best = np.where(better[:, None], W, best)
-        step = np.where(better, step, 0.5 * step)
-        height = np.maximum(height, value)
-        if (step < 1e-4).all():
+        P = trial[going] @ X.T
+        value = sign[going] * (np.maximum(P, leak * P) @ c)
+        rise = value - height[going]
+        better = rise > 0.0
+        up = going[better]
+        best[up], height[up] = trial[up], value[better]
+        D = sign[up, None] * ((np.where(P[better] > 0.0, 1.0, leak) * c) @ X)
+        size = np.linalg.norm(D, axis=1, keepdims=True)
+        gradient[up] = D / np.maximum(size, 1e-300)
+        step[going] *= np.where(better, 2.0, 0.25)
+        arrived = better & (rise <= _STEADY * np.abs(value)) | (step[going] < 1e-3)
+        arrived |= ~gradient[going].any(axis=1)
+        going = going[~arrived]
+        if not going.size:
             break
-        P = best @ X.T
-        D = (np.where(P > 0.0, 1.0, leak) * c) @ X
-        W = best + step[:, None] * D / np.maximum(np.linalg.norm(D, axis=1, keepdims=True), 1e-300)
-        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        trial[going] = best[going] + step[going, None] * gradient[going]
+        trial[going] /= np.linalg.norm(trial[going], axis=1, keepdims=True)
     return best

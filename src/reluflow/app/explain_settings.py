@@ -99,3 +99,8 @@ def search_method(problem: Problem) -> str:
 def ascents(problem: Problem) -> int:
     """Number of starts of a search for directions."""
     return int(np.clip(LANDSCAPE_WORK / (20 * problem.X.size), 24, 1000))
+
+
+def too_large(problem: Problem) -> str:
+    """Why a stage is left out."""
+    return f"the data are too large for it ({problem.n:,} samples, {problem.d} features)"

@@ -12,7 +12,10 @@ from reluflow.problem import Problem
 Array = NDArray[np.float64]
 
 _NAMES = 8  # listed at most
+NAMED = 2 * _NAMES  # samples beyond which only their number is said
 _SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+SHOWN = 4  # directions described, jumps listed
+ZERO = 1e-8  # loss over the first loss that counts as 0
 FAINT = 0.1  # of the strongest feature: below it a direction hardly reads a feature
 
 
@@ -37,7 +40,7 @@ def samples(index: Sequence[int], n: int) -> str:
         return f"all {n:,} samples" if n > 1 else "the sample"
     if not index:
         return "no sample"
-    if len(index) > 2 * _NAMES:
+    if len(index) > NAMED:
         return f"{len(index):,} of {n:,} samples"
     return ("sample " if len(index) == 1 else "samples ") + listed([str(k) for k in index])
 

@@ -9,7 +9,7 @@ those are independent, else found by the same rule one dimension lower.
 from __future__ import annotations
 
 from itertools import combinations, product
-from math import comb
+from math import comb, exp, inf, lgamma, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ Patterns = NDArray[np.int8]
 
 CLEAR = 1e-7
 """Normals closer to dependent than this, but not dependent, leave completeness unproved."""
+
+_DUAL = 12  # independent normals beyond which rays are taken from the inverse matrix
 
 
 def in_span(N: Array, tol: float) -> Array:
@@ -57,7 +59,11 @@ def rays(N: Array, tol: float, chunk: int = 100_000) -> tuple[Array, Patterns, b
     if r == 0 or H == 0:
         return np.zeros((0, r)), np.zeros((0, H), dtype=np.int8), clear
     if r == 1:
-        lines = np.ones((1, 1))
+        lines: Array = np.ones((1, 1))
+    elif r == H > _DUAL:  # each ray lies on all hyperplanes but one: the dual basis
+        clear = bool(np.linalg.svd(N, compute_uv=False)[-1] > CLEAR)
+        dual = np.linalg.inv(N).T
+        lines = dual / np.linalg.norm(dual, axis=1, keepdims=True)
     else:
         subsets = combinations(range(H), r - 1)
         parts, seen = [], set()
@@ -111,7 +117,12 @@ def patterns(N: Array, tol: float) -> Patterns:
 
 def work(H: int, r: int) -> float:
     """Faces looked at by the arrangement method when the normals are in general position."""
-    return 2.0 * comb(H, r - 1) * 3.0 ** (r - 1) if r > 0 else 1.0
+    return 2.0 * exp(min(log_subsets(H, r - 1) + (r - 1) * log(3.0), 700.0)) if r > 0 else 1.0
+
+
+def log_subsets(H: int, k: int) -> float:
+    """Logarithm of the number of subsets of k among H, which no float need hold."""
+    return lgamma(H + 1) - lgamma(k + 1) - lgamma(H - k + 1) if 0 <= k <= H else -inf
 
 
 def candidates(form: Canonical) -> tuple[Patterns, Array, Patterns, bool]:

@@ -191,6 +191,8 @@ def row_space(rows: Array, tol: float) -> Array:
     gram = rows.T @ rows if len(rows) > 4 * rows.shape[1] else None
     if gram is not None and np.linalg.eigvalsh(gram)[0] > 1e-6 * len(rows):
         return np.eye(rows.shape[1])
+    if len(rows) > 2 * rows.shape[1]:
+        rows = np.asarray(np.linalg.qr(rows, mode="r"))  # the same singular values, right vectors
     _, sizes, Vt = np.linalg.svd(rows, full_matrices=False)
     return Vt[: int(np.sum(sizes > tol * sizes[0]))]
 

@@ -18,8 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluflow.landscape.arrangement import Patterns, in_span, rays
+from reluflow.landscape.arrangement import Patterns, in_span, log_subsets, rays
 from reluflow.landscape.canonical import ZERO_TOL, Array, Canonical, row_space
+
+_RAY_WORK = 1e11  # multiplications beyond which tangents are drawn at random instead
+_DRAWN = 2000
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,9 @@ def balanced(form: Canonical, v: Patterns, D: Array) -> bool:
 def kind(form: Canonical, z: Array, v: Patterns, d: int) -> tuple[str, bool, int]:
     """Kind, degeneracy and Morse index (descending dimensions) of a critical unit z on face v.
 
-    d is the dimension of the full space: directions outside the span of the data count.
+    d is the dimension of the full space: directions outside the span of the data count. Where
+    there are too many rays, random tangents stand for them: what they show to rise or fall does,
+    but a saddle may then be taken for an extremum, and the point counts as degenerate.
     """
     on = v == 0
     D0 = form.m + (v * form.kappa) @ form.N
@@ -75,13 +80,13 @@ def kind(form: Canonical, z: Array, v: Patterns, d: int) -> tuple[str, bool, int
     if on.any():
         basis = row_space(NK, form.tol)
         rank = len(basis)
-        tangents, _, _ = rays(in_span(NK, form.tol), form.tol)
+        tangents, all_rays = _tangents(in_span(NK, form.tol), form.tol)
         tangents = tangents @ basis if rank < form.r else tangents
         linear, bent = tangents @ D0, np.abs(tangents @ NK.T)
         g = linear + bent @ kap
         size = np.abs(linear) + bent @ np.abs(kap) + abs(value)
         flat = np.abs(g) <= np.maximum(form.tol * size, 4 * ZERO_TOL * form.scale)
-        still = bool(flat.any())
+        still = bool(flat.any()) or not all_rays
         up, down = bool((g[~flat] > 0).any()), bool((g[~flat] < 0).any())
     loose = still or rank < d - 1  # some tangent has g = 0
     degenerate = level == 0 or still
@@ -101,6 +106,16 @@ def kind(form: Canonical, z: Array, v: Patterns, d: int) -> tuple[str, bool, int
     if not degenerate and rank == len(kap):
         index = int((kap < 0).sum()) + (d - 1 - rank if level > 0 else 0)
     return name, degenerate, index
+
+
+def _tangents(N: Array, tol: float) -> tuple[Array, bool]:
+    """The rays of the arrangement of N (K, rank), or random directions if that is too much work."""
+    K, rank = N.shape
+    cost = log_subsets(K, rank - 1) + 3.0 * np.log(max(rank, 1))
+    if rank == K or cost <= np.log(_RAY_WORK):
+        return rays(N, tol)[0], True
+    drawn = np.random.default_rng(20240229).standard_normal((_DRAWN, rank))
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True), False
 
 
 def verify(form: Canonical, found: Patterns, d: int, inside: Array | None = None) -> list[Critical]:

@@ -55,6 +55,8 @@ td::before{content:attr(data-label);color:var(--soft)}td:first-child{white-space
 td:empty{display:none}}
 """
 
+_SMALL = 120  # pixels per inch of panels less than 3 inches wide, which are not stretched
+
 
 class Page:
     """An HTML page built from top to bottom; every method returns the page.
@@ -106,19 +108,26 @@ class Page:
         picture = figure if isinstance(figure, Picture) else Picture([figure])
         drawn = [to_svg(panel, picture.width, picture.height) for panel in picture.panels]
         names = alts or [panel.title or picture.title for panel in picture.panels]
-        return self.images(drawn, names, picture.columns, caption)
+        small = round(_SMALL * picture.width) if picture.width < 3.0 else None
+        return self.images(drawn, names, picture.columns, caption, small)
 
     def images(
-        self, svgs: Sequence[str], alts: Sequence[str], columns: int = 1, caption: str = ""
+        self,
+        svgs: Sequence[str],
+        alts: Sequence[str],
+        columns: int = 1,
+        caption: str = "",
+        pixels: int | None = None,
     ) -> Page:
-        """Panels already rendered as SVG."""
+        """Panels already rendered as SVG; ``pixels`` bounds the width of each."""
         made = "".join(
             f'<img alt="{escape(alt, quote=True)}" src="data:image/svg+xml;base64,'
             f'{base64.b64encode(svg.encode()).decode()}">'
             for svg, alt in zip(svgs, alts, strict=True)
         )
         one = " one" if columns == 1 else ""
-        grid = f'<div class="grid{one}" style="--columns:{columns}">{made}</div>'
+        most = f";max-width:{columns * pixels}px" if pixels else ""
+        grid = f'<div class="grid{one}" style="--columns:{columns}{most}">{made}</div>'
         note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         return self._add(f"<figure>{grid}{note}</figure>")
 

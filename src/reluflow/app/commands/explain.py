@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reluflow.app.base import AsJson, DataName, Out, app, print_json
+from reluflow.app.base import AsJson, DataName, Interrupted, Out, app, print_json
 from reluflow.app.options import (
     Bias,
     ImageShape,
@@ -60,10 +60,14 @@ def explain(
         if name in given:
             raise ReluflowError(f"--{name} and --with {name} contradict each other: give one")
     problem = datasets.load(data, **given, **extra)
-    found = tell(
-        problem, m, scale, seed, lr=lr, steps=steps, out=out,
-        image_shape=image_shape_of(image_shape), seconds=seconds,
-    )  # fmt: skip
+    shape = image_shape_of(image_shape)
+    try:
+        found = tell(
+            problem, m, scale, seed, lr=lr, steps=steps, out=out, image_shape=shape,
+            seconds=seconds,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        raise Interrupted(f"the same command goes on from what is in {out}") from None
     if as_json:
         print_json(found.to_dict())
     else:

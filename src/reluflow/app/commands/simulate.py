@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reluflow.app.base import AsJson, _known_data, app, print_json
+from reluflow.app.base import AsJson, Interrupted, _known_data, app, print_json
 from reluflow.app.options import (
     Bias,
     Kind,
@@ -100,10 +100,10 @@ def simulate(
         check_target(animation)
     done = make(config, out, overwrite=overwrite, checkpoint_seconds=checkpoint_seconds)
     if done.made == "interrupted":
-        raise typer.Abort
+        raise Interrupted("the same command goes on from its checkpoint")
     files = [str(done.path)]
     if pictures is not None:
-        from reluflow.report.curves import write_curves
+        from reluflow.report.run import write_curves
 
         files += [str(path) for path in write_curves(done.run, pictures)]
     if animation is not None:

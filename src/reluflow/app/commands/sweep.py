@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from reluflow.app.base import AsJson, Workers, app, print_json
+from reluflow.app.base import App, AsJson, Workers, app, print_json
 from reluflow.errors import ReluflowError
 
 
@@ -22,7 +22,7 @@ class _RunsByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-sweeps = typer.Typer(cls=_RunsByDefault, no_args_is_help=True)
+sweeps = App(cls=_RunsByDefault, no_args_is_help=True)
 app.add_typer(sweeps, name="sweep", help="Many runs: over seeds, widths, scales, datasets.")
 Table = Annotated[Path, typer.Argument(metavar="TABLE", help="What --out of the sweep named.")]
 
@@ -120,6 +120,7 @@ def plot(
     by: Annotated[str | None, typer.Option(help="Field of colours (lines) or panels.")] = None,
     xscale: Annotated[str | None, typer.Option(help="linear or log.")] = None,
     yscale: Annotated[str | None, typer.Option(help="linear or log.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Draw lines with bands, or a map over two fields, as the sweep's [plot] says or as told."""
     from reluflow.report.render import write_picture
@@ -140,17 +141,26 @@ def plot(
     if place.suffix not in (".png", ".pdf", ".svg"):
         raise ReluflowError(f"a picture is a .png, .pdf or .svg file, got {place}")
     try:
-        print(f"wrote {write_picture(plot_sweep(frame, **wanted), place)}")
+        made = write_picture(plot_sweep(frame, **wanted), place)
     except OSError as error:
         raise ReluflowError(f"cannot write {place}: {error.strerror}") from None
+    if as_json:
+        print_json({"picture": str(made), "plot": wanted})
+    else:
+        print(f"wrote {made}")
 
 
 @sweeps.command("list")
-def list_ready() -> None:
+def list_ready(as_json: AsJson = False) -> None:
     """The ready sweeps."""
     from reluflow.sweep.config import READY, ready_names
 
+    found = {}
     for name in ready_names():
         lines = (READY / f"{name}.toml").read_text(encoding="utf-8").splitlines()
-        about = " ".join(line[2:] for line in lines if line.startswith("# "))
+        found[name] = " ".join(line[2:] for line in lines if line.startswith("# "))
+    if as_json:
+        print_json(found)
+        return
+    for name, about in found.items():
         print(f"{name:<20} {about}")

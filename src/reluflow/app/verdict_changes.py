@@ -1,0 +1,102 @@
+"""What the verdict says was ignored, and what more width or a larger scale would change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reluflow.app.explain_words import (
+    FAINT,
+    ZERO,
+    count,
+    feature_names,
+    listed,
+    number,
+    samples,
+    strengths,
+)
+
+if TYPE_CHECKING:
+    from reluflow.app.explain import Explanation
+
+_OFF = 0.05  # residual over the largest label from which a sample counts as not fitted
+
+
+def ignored(e: Explanation) -> str:
+    """Samples and features that the network at the end does not use."""
+    problem, parts = e.problem, []
+    if not e.groups or e.silent:
+        return ""
+    read = np.zeros(problem.n, dtype=bool)
+    for g in e.groups:
+        read[list(g.active)] = True
+    unread = np.flatnonzero(~read & (problem.y != 0.0)) if problem.leak == 0.0 else np.empty(0, int)
+    if unread.size:
+        parts.append(f"no neuron reads {samples(unread.tolist(), problem.n)} (f stays 0 there)")
+    if problem.loss.margin:
+        wrong = np.flatnonzero(e.margins <= 0)
+        if wrong.size:
+            parts.append(f"{samples(wrong.tolist(), problem.n)} not classified rightly")
+    else:
+        off = np.abs(e.outputs - problem.y)
+        far = np.flatnonzero(off > _OFF * np.abs(problem.y).max())
+        if far.size:
+            worst = int(np.argmax(off))
+            verb = "stays" if far.size == 1 else "stay"
+            parts.append(
+                f"{samples(far.tolist(), problem.n)} {verb} unfitted (largest error "
+                f"{off[worst]:.3g}, at sample {worst})"
+            )
+    strong = np.max([strengths(problem, g.direction) for g in e.groups], axis=0)
+    faint = [n for n, s in zip(feature_names(problem), strong, strict=True) if s < FAINT]
+    if faint and problem.d <= 30:
+        verb = "moves" if len(faint) == 1 else "move"
+        noun = "feature" if len(faint) == 1 else "features"
+        parts.append(f"{noun} {listed(faint)} hardly {verb} any neuron")
+    elif faint:
+        parts.append(f"{len(faint)} of {problem.d} features hardly move any neuron")
+    if not parts:
+        return "Nothing: every sample is fitted and every feature is read."
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:] + "."
+
+
+def width(e: Explanation) -> str:
+    """What infinitely many neurons would change."""
+    if e.wide is None or e.process is None:
+        return ""
+    wide, mine = e.wide, e.process
+    if wide.ending in ("budget", "unresolved"):
+        return f"The process of infinite width was not followed to its end: {wide.status}"
+    drop = max(float(mine.losses[0] - mine.losses.min()), 1e-300)
+    same = wide.n_jumps == mine.n_jumps and bool(
+        np.allclose(wide.losses, mine.losses, rtol=0, atol=1e-4 * drop)
+    )
+    if same:
+        return "More width changes nothing: infinitely many neurons go through the same plateaus."
+    jumps = count(wide.n_jumps, "jump")
+    return (
+        f"With infinitely many neurons there would be {jumps} (here "
+        f"{count(mine.n_jumps, 'jump')}), ending at loss {number(float(wide.losses[-1]))} (here "
+        f"{number(float(mine.losses[-1]))})."
+    )
+
+
+def scale(e: Explanation) -> str:
+    """What the same start does from large weights."""
+    L = e.large
+    if L is None:
+        return ""
+    if not L.finished:
+        return (
+            f"From weights of size 1 the same draw has {count(L.directions, 'direction')} and loss "
+            f"{number(L.loss)} when its budget of steps ends (estimated)."
+        )
+    where = f"loss {number(L.loss)}" if L.loss > ZERO * e.first_loss else "loss 0"
+    if L.margin is not None:
+        where = f"normalised margin {number(L.margin)}"
+    return (
+        f"From weights of size 1 the same draw ends with {count(L.directions, 'direction')} "
+        f"(here {count(len(e.groups), 'direction').split()[0]}), at {where} (estimated)."
+    )
