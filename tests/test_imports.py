@@ -34,9 +34,10 @@ ALLOWED = {
     "report": {
         "problem", "network", "trajectory", "landscape", "prediction", "claims", "runtime",
     },
+    "torch": {"problem", "network", "landscape", "report", "runtime"},
     "papers": {
         "problem", "network", "trajectory", "landscape", "prediction", "optimum", "descent",
-        "flow", "report", "claims", "sweep", "runtime",
+        "flow", "report", "claims", "sweep", "runtime", "torch",
     },
 }  # fmt: skip
 EVERYONES = {"errors", "_lazy", "_version"}

@@ -39,9 +39,9 @@ class WideRun:
         self.problem, self.wide, self.recorder = problem, wide, recorder
         self.stops, self.end = stops, end
         self.log_times: list[float] = []
-        smooth = isinstance(wide, Smooth)
+        kinks = "There are no kinks" if isinstance(wide, Smooth) else "Kinks were not located"
         self.note = (
-            f"{'There are no kinks' if smooth else 'Kinks were not located'}: an estimate keeps the error of each step below "
+            f"{kinks}: an estimate keeps the error of each step below "
             f"{wide.rtol:g} of the neurons' sizes, in the root mean square."
         )
 

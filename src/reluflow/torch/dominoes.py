@@ -49,7 +49,8 @@ class Part:
     def normalized(self) -> NDArray[np.float32]:
         """Images as (n, 3, height, width): each half by the mean and deviation of its data set."""
         shift, factor = statistics(self.images.shape[1])
-        return (self.images.transpose(0, 3, 1, 2) / np.float32(255) - shift) / factor
+        pixels = self.images.transpose(0, 3, 1, 2).astype(np.float32)
+        return ((pixels / 255 - shift) / factor).astype(np.float32, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

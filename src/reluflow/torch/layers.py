@@ -78,7 +78,7 @@ class Layer:
                 conv.kernel_size,
                 conv.dilation,
                 padding,
-                conv.stride,  # type: ignore[arg-type]
+                conv.stride,
             ).transpose(1, 2)
         else:
             raise ReluflowError(f"layer {self.name}: inputs of {self.module} cannot be listed")
@@ -118,8 +118,8 @@ def find_layers(
 
 def _fits(module: nn.Module, after: nn.Module) -> bool:
     """Whether the outputs of a layer can be the inputs of the next one listed."""
-    outside = module.weight.shape[0]  # type: ignore[union-attr,index]
-    inside = after.weight.shape[1]  # type: ignore[union-attr,index]
+    outside = int(module.weight.shape[0])  # type: ignore[index]
+    inside = int(after.weight.shape[1])  # type: ignore[index]
     if isinstance(after, nn.Linear) and not isinstance(module, nn.Linear):
         return inside % outside == 0
     return bool(inside == outside and isinstance(after, nn.Linear) == isinstance(module, nn.Linear))

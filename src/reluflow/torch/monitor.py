@@ -217,9 +217,7 @@ class Monitor:
         x, y = self.data
         kept: dict[str, Tensor] = {}
         hooks = [
-            layer.module.register_forward_hook(
-                lambda _m, given, _out, name=layer.name: kept.setdefault(name, given[0].detach())
-            )
+            layer.module.register_forward_pre_hook(_keeper(kept, layer.name))
             for layer in self.layers
         ]
         try:
@@ -253,6 +251,15 @@ class Monitor:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write all records into one .npz file."""
         return self.view.save(path)
+
+
+def _keeper(kept: dict[str, Tensor], name: str) -> Callable[[nn.Module, Any], None]:
+    """A hook that keeps what a layer is given and hands nothing back."""
+
+    def keep(module: nn.Module, given: Any) -> None:
+        kept.setdefault(name, given[0].detach())
+
+    return keep
 
 
 def _checked(data: tuple[Tensor, Tensor], samples: int) -> tuple[Tensor, Tensor]:

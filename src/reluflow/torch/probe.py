@@ -21,7 +21,7 @@ class Score:
     """What a probe found: accuracy on held-out samples, size of its coefficients.
 
     ``coefficients`` is their quadratic mean, ``right`` tells which held-out samples were
-    classified rightly, ``settled`` whether the last refit left the coefficients as they were.
+    classified rightly, ``settled`` whether the last refit hardly changed the coefficients.
     """
 
     accuracy: float
@@ -34,8 +34,10 @@ class Probe:
     r"""Multinomial logistic regression on normalised features, started where it ended before.
 
     Features are divided by :math:`\sqrt{\tfrac1n \sum_{ij} X_{ij}^2}` of the training samples, so
-    that sizes of coefficients can be compared between epochs. L-BFGS of scikit-learn stops early
-    on hard problems; it is started again from its own end until nothing changes.
+    that sizes of coefficients can be compared between epochs. L-BFGS stops early on hard problems;
+    it is started again from its own end until coefficients change by less than 1e-6 of the
+    largest. It ends where no entry of the gradient of the summed loss exceeds 1e-4, which was
+    scikit-learn's rule when the paper was written (newer versions take the mean).
 
     Parameters
     ----------
@@ -45,18 +47,27 @@ class Probe:
         Largest number of fits.
     max_iter : int
         Iterations of each fit.
+    solver : {"lbfgs", "newton-cholesky"}
+        Of scikit-learn. The second, Newton's method, is the faster and the more accurate one up
+        to about 2000 coefficients, if there is a penalty.
     """
 
     def __init__(
-        self, C: float | None = 1000.0, *, restarts: int = 50, max_iter: int = 20_000
+        self,
+        C: float | None = 1000.0,
+        *,
+        restarts: int = 50,
+        max_iter: int = 20_000,
+        solver: str = "lbfgs",
     ) -> None:
         if C is not None and not C > 0:
             raise ReluflowError(f"C must be positive, or None for no penalty, got {C!r}")
         from sklearn.linear_model import LogisticRegression
 
         self.C, self.restarts = C, restarts
+        self._tol = 1e-4
         self._model = LogisticRegression(
-            C=np.inf if C is None else C, max_iter=max_iter, warm_start=True
+            C=np.inf if C is None else C, max_iter=max_iter, warm_start=True, solver=solver
         )
 
     def score(
@@ -75,16 +86,21 @@ class Probe:
         y, z = np.asarray(labels), np.asarray(held_labels)
         _check(X, y, V, z)
         size = float(np.sqrt(np.mean(np.sum(X * X, axis=1)))) or 1.0
+        self._model.set_params(tol=self._tol / len(X))
         settled = False
         before: NDArray | None = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whether it converged is said in the score
             for _ in range(self.restarts):
                 self._model.fit(X / size, y)
-                if before is not None and np.array_equal(before, self._model.coef_):
+                after = self._model.coef_
+                if (
+                    before is not None
+                    and np.abs(after - before).max() <= 1e-6 * np.abs(after).max()
+                ):
                     settled = True
                     break
-                before = self._model.coef_.copy()
+                before = after.copy()
         right = self._model.predict(V / size) == z
         rms = float(np.sqrt(np.mean(self._model.coef_**2)))
         return Score(float(right.mean()), rms, right, settled)

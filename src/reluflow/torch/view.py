@@ -153,7 +153,7 @@ class View:
         target = Path(path)
         beside = target.with_name(target.name + ".part")
         with open(beside, "wb") as file:
-            np.savez_compressed(file, **arrays)
+            np.savez_compressed(file, allow_pickle=False, **arrays)
         beside.replace(target)
         return target
 

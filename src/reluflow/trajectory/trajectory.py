@@ -39,8 +39,8 @@ class States(Sequence[Network]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         scale = None if self.log_scale is None else self.log_scale[index]
-        look = {"leak": self.leak, "bias": self.bias, "smoothing": self.smoothing}
-        return Network(self.W[index], self.a[index], scale, **look)
+        W, a, smoothing = self.W[index], self.a[index], self.smoothing
+        return Network(W, a, scale, leak=self.leak, bias=self.bias, smoothing=smoothing)
 
     def __iter__(self) -> Iterator[Network]:
         return (self[i] for i in range(len(self)))
