@@ -133,7 +133,7 @@ def test_sizes_seeds_and_errors_of_experiments():
     assert verdict.note == "no data here"
 
 
-def test_certify_by_name_and_by_what_applies(flow_run):
+def test_certify_by_name_and_by_what_applies(flow_run, monkeypatch):
     problem = flow_run.problem
     found = certify(problem, flow_run)
     ids = {v.id for v in found}
@@ -149,6 +149,7 @@ def test_certify_by_name_and_by_what_applies(flow_run):
         certify(problem, flow_run, "BF24-L1x")
     with pytest.raises(ReluflowError, match="makes its own experiment"):
         certify(problem, flow_run, "BF24-L3")
+    monkeypatch.delitem(load_all(), "LLWA21-LF.10")
     with pytest.raises(ReluflowError, match="has no check yet"):
         certify(problem, flow_run, "LLWA21-LF.10")
     with pytest.raises(ReluflowError, match="expected a Trajectory or a Network"):

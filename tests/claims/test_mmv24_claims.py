@@ -9,10 +9,11 @@ import pytest
 from reluflow import Network, Problem, datasets
 from reluflow.claims import Evidence, Status
 from reluflow.claims.claim import load_all
-from reluflow.claims.mmv24_alignment import Walk, near_run, practical_run, scoped_run
 from reluflow.claims.mmv24_constants import Constants
 from reluflow.claims.mmv24_early import early_run, toy_start
-from reluflow.claims.mmv24_late import Growth, long_run, pulls_stay_even
+from reluflow.claims.mmv24_growth import Growth, long_run
+from reluflow.claims.mmv24_late import pulls_stay_even
+from reluflow.claims.mmv24_walk import Walk, near_run, practical_run, scoped_run
 from reluflow.claims.run import evaluate
 from reluflow.trajectory.trajectory import States
 

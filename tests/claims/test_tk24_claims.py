@@ -127,6 +127,14 @@ def test_numbers_of_the_counterexample():
     assert measured_rate(sphere, e1, 1.0, np.eye(3)[2]) > 19 / 120
 
 
+def test_errors_of_the_first_phase_as_first_measured():
+    """r = 1e-2, sigma = 1e-4, 1e-6: 1.5e-2, 1.5e-4, then the floor of order r^2."""
+    course = orbit_course(0, 24)
+    turns = [course.errors_of(course.at_T1(1e-2, s), 1e-2)[0] for s in (1e-4, 1e-6, 1e-8)]
+    assert turns[:2] == pytest.approx([1.5e-2, 1.5e-4], rel=0.1)
+    assert turns[2] < 3e-5
+
+
 def test_course_sees_a_turned_a_larger_and_a_late_neuron():
     course = orbit_course(0, 24)
     r, sigma = 1e-2, 1e-6
@@ -164,6 +172,8 @@ def test_scale_at_the_end_of_the_second_phase():
     limit = limit_net(course, eps)
     expected = math.sqrt(2 * course.lam * eps / 24)
     assert np.abs(limit.a).max() == pytest.approx(expected, rel=0.05)
+    few = orbit_course(0, 12)
+    assert np.abs(limit_net(few, eps).a).max() == pytest.approx(0.0196, rel=0.05)
     again = course.embedded(course.small(1e-3))
     assert np.sum(again.a**2) == pytest.approx(np.sum(course.small(1e-3).a ** 2))
     assert gaps(course, limit, limit) == (0.0, 0.0)

@@ -27,7 +27,10 @@ def test_quick_figure(tmp_path):
     assert numbers["mse"] == pytest.approx(numbers["least_squares_mse"], abs=1e-9)
     assert numbers["active_on_some"] == 0
     # growth takes off near log(1/scale)/|D*| = 9.66 of flow time, lr 1e-3 and twice the slope
-    assert 2000 < numbers["growth_begins"] < 4831 < numbers["line_reached"] < 9000
+    assert 2000 < numbers["end_of_2a"] < 4831 < numbers["end_of_2"] < 9000
+    assert figure.verdicts[0].status.name == "HOLDS"
+    for end in ("end_of_2a", "end_of_2"):
+        assert f"step {numbers[end]:,}" in figure.caption
     json.dumps(numbers)
 
 

@@ -153,7 +153,7 @@ def test_figures_are_claims_of_the_ledger():
     for (paper, name), spec in all_figures().items():
         assert spec.id == f"{paper}-{name}"
         assert REGISTRY[spec.id].experiment is not None
-        assert set(spec.sizes) == {"quick", "full"}
+        assert set(spec.sizes) == {"quick", "scaled", "full"}
     assert [spec.name for spec in chosen("tlb26")] == ["F1", "F2", "F3", "F4", "F5", "F6"]
     with pytest.raises(ReluflowError, match="no figure 'BF24 F9' here yet"):
         chosen("BF24", "F9")

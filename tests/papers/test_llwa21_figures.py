@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reluflow import Network, datasets
+from reluflow import Network, datasets, flow, initialize, loss_below
 from reluflow.claims.verdict import Status
 from reluflow.papers import llwa21, llwa21_edges, llwa21_planes, llwa21_teacher, llwa21_trained
 from reluflow.papers.figure import all_figures, chosen
@@ -179,6 +179,18 @@ def test_a_table_that_disagrees_is_noticed():
 @pytest.mark.parametrize("name", ["F1M", "F1R", "F4", "Tab1"])
 def test_quick_figures(name):
     holds(name)
+
+
+@pytest.mark.slow
+def test_locating_kinks_changes_little():
+    problem = datasets.gaussian_teacher(10, rng=0)
+    start = initialize(problem, llwa21_teacher.M, llwa21_teacher.SCALE, "he", rng=0)
+    found = []
+    for kinks in (False, True):
+        run = flow(problem, start, clock="loss", stop=loss_below(log=-20.0), kinks=kinks)
+        found.append(llwa21_teacher.measure(problem, run.final, 4000, 1))
+    assert found[0]["margin_ratio"] == pytest.approx(found[1]["margin_ratio"], abs=2e-3)
+    assert found[0]["net"] == pytest.approx(found[1]["net"], abs=0.2)
 
 
 @pytest.mark.slow

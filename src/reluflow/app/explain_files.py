@@ -85,7 +85,7 @@ def as_dict(e: Explanation) -> dict[str, Any]:
         "comparison": None if e.comparison is None else e.comparison.to_dict(),
         "run": {
             "status": str(e.run.status), "code": e.run.status.code, "ok": e.run.status.ok,
-            "cost": dict(e.run.cost),
+            "cost": dict(sorted(e.run.cost.items())),
         },
         "end": {
             "loss": e.loss, "mse": None if p.loss.margin else e.mse,

@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 
 _RECORDS = 240  # up to the horizon; later ones are spaced geometrically
 _RATIO = 1.04
+_STILL = 1e-9  # gradient, over the largest one at the start, that counts as zero
 _FITTED = 10.0  # least margin y f from which a direction can be the last one
 _WIDE_LOSS = 1e-2  # where kinks are not located: share of the first loss at which a run ends
 _LOCATED = 1e7  # m n d beyond which kinks are not located
@@ -118,7 +119,8 @@ def simulate(
 
     margin = problem.loss.margin
     wide = float(net.m) * problem.X.size > _LOCATED
-    stops: list[Any] = [stationary()]
+    # at the solver's tolerance gradients do not fall below about 1e-10 of the first ones
+    stops: list[Any] = [stationary(_STILL * fastest_possible(problem))]
     unit = horizon / _RECORDS
     if margin:
         stops = [LastDirection(), stationary(1e-9)]

@@ -17,6 +17,10 @@ from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
 
 Array = NDArray[np.float64]
+STEP = (
+    "The step 1e-3 is that of the paper's code, taken after a first try: with 1e-2 a network of "
+    "100 neurons left the line and interpolated."
+)
 
 
 def draw_set(rng: np.random.Generator, d: int) -> Problem:
@@ -115,20 +119,23 @@ def kind_of_end(seed: int, m: int) -> list[Comparison]:
     ]
 
 
-def width_does_not_matter(seed: int, widths: tuple[int, ...]) -> list[Comparison]:
+def width_does_not_matter(seed: int, widths: tuple[int, ...], starts: int) -> Found:
     """D3: the same scale leads to the least-squares line at every width, by gradient descent.
 
-    The step is small on purpose: at lr 1e-2 a width of 100 leaves the line and interpolates.
+    ``starts`` of them at each width up to 10,000, one beyond.
     """
     from reluflow.descent.descend import descend
 
     problem, made = datasets.a3c(), []
+    line = problem.X @ least_squares(problem)
     for m in widths:
-        net = initialize(problem, int(m), scale=1e-3, rng=seed)
-        end = descend(problem, net, lr=1e-3, steps=60_000).final
-        gap = np.abs(problem.outputs(end) - problem.X @ least_squares(problem)).max()
+        gap = 0.0
+        for start in range(starts if m <= 10_000 else 1):
+            net = initialize(problem, int(m), scale=1e-3, rng=seed + start)
+            end = descend(problem, net, lr=1e-3, steps=60_000).final
+            gap = max(gap, float(np.abs(problem.outputs(end) - line).max()))
         made.append(at_most(gap, 1e-6, what=f"|f - <beta*, x>| at width {m}"))
-    return made
+    return Found(made, note=STEP)
 
 
 def best_single(problem: Problem) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.bf24_cones import least_mean
-from reluflow.claims.bf24_data import extreme_samples
+from reluflow.claims.bf24_data import dominance, extreme_samples
 from reluflow.claims.bf24_runs import Story, log_gain, phased, ratios
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
@@ -156,19 +156,23 @@ def bundle_is_bounded(evidence: Evidence) -> Found:
 
 
 def bundle_stays_inside(evidence: Evidence) -> Found:
-    """Lemma 17: on [tau2, tau3] every positive neuron keeps <v, x_k> above a constant > 0."""
+    """Lemma 17: on [tau2, tau3] <v_i, x_k> > delta' |x_k| for every k, and beta of Eq. 44 > 0."""
     story = Story(evidence)
     i, j = story.second, story.third
     if i is None or j is None:
         return Found((), [_reached(i, j)])
-    least = np.min([_products(story, t).min(axis=0) for t in range(i, j + 1)], axis=0)
-    bound = delta_prime(story)
-    extreme = extreme_samples(story.problem)
+    p, size = story.problem, np.linalg.norm(story.problem.X, axis=1)
+    least = np.min([_products(story, t).min(axis=0) for t in range(i, j + 1)], axis=0) / size
+    extreme = extreme_samples(p)
+    delta = float((delta_prime(story) / size[extreme]).min())
     return Found(
-        [at_least(bound.min(), 0.0, what="least delta' of the proof")]
-        + [
-            at_least(least[k], value, what=f"least <v_i, x_{k + 1}> on [tau2, tau3]")
-            for k, value in zip(extreme, bound, strict=True)
+        [
+            at_least(dominance(p) / p.n, 1e-6, what="beta of Eq. 44, the margin of A5 over n"),
+            at_least(delta, 1e-6, what="delta' of the proof"),
+            *(
+                at_least(value, delta, what=f"least <v_i, x_{k + 1}>/|x_{k + 1}| on [tau2, tau3]")
+                for k, value in enumerate(least)
+            ),
         ],
         [_reached(i, j)],
     )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.bf24_cones import margins
-from reluflow.claims.bf24_runs import Story, ratios
+from reluflow.claims.bf24_runs import Story, phased, ratios
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.invariants import moved
@@ -188,12 +188,44 @@ def push_is_integrable(evidence: Evidence) -> Found:
 
 
 def push_is_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:
-    """Lemmas 23, 24: integral and relative moves shrink at least like eps3."""
-    from reluflow.claims.bf24_runs import phased
+    """Lemma 23: the integral of |D| shrinks at least like eps3."""
+    stories = [Late(phased(seed, m), eps3=e) for e in eps3]
+    slope = _exponents(stories, np.array([[s.turned] for s in stories]))[0]
+    return [at_least(slope, 0.95, what="exponent of the integral of |D| in eps3")]
 
-    runs = [Late(phased(seed, m), eps3=e) for e in eps3]
-    slope = np.polyfit(np.log(eps3), np.log([r.turned for r in runs]), 1)[0]
-    return [at_least(slope, 0.9, what="exponent of the integral of |D| in eps3")]
+
+def moves_are_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:
+    """Lemma 24: relative moves of a, w and v of the positive neurons shrink at least like eps3."""
+    stories = [Late(phased(seed, m), eps3=e) for e in eps3]
+    slopes = _exponents(stories, np.array([_moves(s)[:3] for s in stories]))
+    return [
+        at_least(slope, 0.95, what=f"exponent of the move of {name} in eps3")
+        for slope, name in zip(slopes, "awv", strict=True)
+    ]
+
+
+def _exponents(stories: list[Late], values: Array) -> Array:
+    """Slopes of log values between the two smallest eps3, as they are at the records of tau3."""
+    eps3 = [s.gap[s.records.start] for s in stories[-2:]]
+    return np.asarray(np.log(values[-1] / values[-2]) / np.log(eps3[1] / eps3[0]))
+
+
+def _moves(story: Late) -> Array:
+    """Largest relative moves after tau3: a, w and v of positive neurons, either of negative."""
+    ref, bundle, negative = story.anchor, story.positive, story.negative
+    before, worst = ratios(ref), np.zeros(4)
+    for i in story.records:
+        net = story.path[i]
+        ratio = np.sign(net.a) * np.sign(ref.a) * np.exp(net.log_outer - ref.log_outer)
+        change, v = np.abs(ratio - 1), ratios(net)
+        w = np.linalg.norm(ratio[:, None] * v - before, axis=1)
+        here = [
+            change[bundle].max(initial=0.0), w[bundle].max(initial=0.0),
+            np.linalg.norm(v - before, axis=1)[bundle].max(initial=0.0),
+            max(change[negative].max(initial=0.0), w[negative].max(initial=0.0)),
+        ]  # fmt: skip
+        worst = np.maximum(worst, here)
+    return worst
 
 
 def neurons_stay(evidence: Evidence) -> Found:
@@ -201,21 +233,7 @@ def neurons_stay(evidence: Evidence) -> Found:
     story = late(evidence)
     if story.third is None:
         return Found((), [story.reached])
-    J, ref = story.turned, story.anchor
-    bundle, negative = story.positive, story.negative
-    worst = np.zeros(4)
-    for i in story.records:
-        net = story.path[i]
-        ratio = np.sign(net.a) * np.exp(net.log_outer - ref.log_outer)
-        change = np.abs(ratio * np.sign(ref.a) - 1)
-        v, before = ratios(net), ratios(ref)
-        w = np.linalg.norm((ratio * np.sign(ref.a))[:, None] * v - before, axis=1)
-        here = [
-            change[bundle].max(initial=0.0), w[bundle].max(initial=0.0),
-            np.linalg.norm(v - before, axis=1)[bundle].max(initial=0.0),
-            max(change[negative].max(initial=0.0), w[negative].max(initial=0.0)),
-        ]  # fmt: skip
-        worst = np.maximum(worst, here)
+    J, worst = story.turned, _moves(story)
     return Found(
         [
             at_most(worst[0], np.expm1(J), what="relative move of a, positive neurons"),

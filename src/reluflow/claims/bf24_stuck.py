@@ -28,7 +28,7 @@ def weights_by_angle(net: Network, sectors: int) -> Array:
     angle = np.arctan2(net.W[:, 1], net.W[:, 0])
     at = np.floor((angle / (2 * np.pi) + 0.5) * sectors).astype(int) % sectors
     weight = np.sign(net.a) * np.exp(net.log_norms + net.log_outer)
-    return np.bincount(at, weight, minlength=sectors)
+    return np.asarray(np.bincount(at, weight, minlength=sectors), dtype=float)
 
 
 def neurons_in_effect(net: Network, share: float = 2e-3) -> int:
@@ -65,7 +65,7 @@ def joined(early: Trajectory, late: Trajectory) -> Trajectory:
     assert early.networks is not None
     assert late.networks is not None
     keep = slice(int(late.times[0] == 0.0), None)
-    nets = {
+    nets: dict[str, Any] = {
         "W": np.concatenate([early.networks.W, late.networks.W[keep]]),
         "a": np.concatenate([early.networks.a, late.networks.a[keep]]),
     }

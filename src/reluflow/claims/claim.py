@@ -14,7 +14,7 @@ from reluflow.errors import ReluflowError
 
 _PAPERS = ("bf24", "tlb26", "mmv24", "llwa21", "tk24")
 FORMS = ("stated", "printed", "repaired")
-SIZES = ("quick", "full")
+SIZES = ("quick", "scaled", "full")
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,8 @@ def assumption(
 
 def _sizes(quick: Any, full: Any) -> dict[str, dict[str, Any]]:
     quick = dict(quick or {})
-    return {"quick": quick, "full": {**quick, **(full or {})}}
+    full = {**quick, **(full or {})}
+    return {"quick": quick, "scaled": full, "full": full}
 
 
 def paper_modules(package: str) -> list[str]:

@@ -68,7 +68,7 @@ def limit_error(problem: Problem, net: Network) -> float:
 
 @experiment(
     "LLWA21-T6.2", form="repaired", quick={"draws": 3, "m": 2, "q": 100.0},
-    full={"draws": 40, "m": 2, "q": 2000.0},
+    full={"draws": 20, "m": 2, "q": 300.0},
     unchecked=["no branching (A.6)", "the start is below sigma_max, which is not explicit"],
 )  # fmt: skip
 def hints_win(seed: int, draws: int, m: int, q: float) -> Found:

@@ -166,4 +166,4 @@ def every_neuron_is_pulled(evidence: Evidence) -> Comparison:
         moving = net.a != 0
         bound = np.abs(net.a) * p.leak * best.margin * part
         least = min(least, float((speed[moving] / bound[moving]).min()))
-    return at_least(least, 1.0, error=1e-9, what="sgn(a)<w', w*> over its lower bound")
+    return at_least(least, 1 - 1e-9, what="sgn(a)<w', w*> over its lower bound, up to rounding")

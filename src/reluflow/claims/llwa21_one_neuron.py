@@ -198,7 +198,7 @@ def trained_alone(seed: int, q_min: float) -> Evidence:
 
 @claim(
     "LLWA21-TG.9", needs=("start", "end"), example=trained_alone, quick={"q_min": 100.0},
-    full={"q_min": 2000.0},
+    full={"q_min": 500.0},
     given=[mean_logistic, some_leak, separable, balanced_start, single, large_margins],
 )  # fmt: skip
 def one_neuron_alone(evidence: Evidence) -> list[Comparison]:

@@ -135,6 +135,8 @@ def embedding_commutes(seed: int, draws: int) -> Found:
 
 def limit_and_order(f: Follower, times: Array, sigmas: tuple[float, ...]) -> Found:
     """The limit r -> 0 is there, is not zero, and is followed with an error linear in sigma."""
+    if not f.good.ok:
+        return Found((), [f.good])
     late, early = f.two(times), f.two(times, 1e-4)
     kept = min(m_norm(a) / m_norm(b) for a, b in zip(late, early, strict=True))
     errors, seen = f.errors(times, sigmas)

@@ -6,9 +6,7 @@ The theorem speaks below exp(-10^4) or so; flows in logarithms go there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,129 +21,15 @@ from reluflow.claims.hypotheses import (
     positively_correlated,
 )
 from reluflow.claims.mmv24 import SURE
-from reluflow.claims.mmv24_constants import (
-    Constants,
-    both_classes,
-    not_aligned,
-    small_start,
-)
-from reluflow.claims.mmv24_early import unit_start
+from reluflow.claims.mmv24_constants import both_classes, not_aligned, small_start
+from reluflow.claims.mmv24_walk import Walk, near_run, practical_run, scoped_run
 from reluflow.claims.verdict import Hypothesis, Status, at_least, at_most, equals
-from reluflow.network import Network
-from reluflow.problem import Problem, datasets
-from reluflow.problem.losses import Exponential
 
 Array = NDArray[np.float64]
 
 DATA = [gradient_flow, margin_loss, no_leak, both_classes, positively_correlated]
 START = [balanced_start, not_aligned]
 NEEDS = ("path", "start", "flow", "time")
-
-
-def aligned(problem: Problem, unit: Network, log_eps: float, t_end: float) -> Evidence:
-    """The flow from exp(log_eps) times a start, recorded on a grid and at every kink."""
-    from reluflow.flow.flow import flow
-
-    grid = np.linspace(0.0, t_end, 101)
-    first = flow(problem, unit.scaled(log_eps), t_end=t_end, save=grid)
-    kinks = np.asarray(first.events.get("time", ()), dtype=float)
-    times = np.unique(np.concatenate([grid, kinks]))
-    return Evidence.of(problem, flow(problem, unit.scaled(log_eps), t_end=t_end, save=times))
-
-
-@cache
-def scoped_run(seed: int, m: int, sep: bool = False) -> Evidence:
-    """TOY6, or SEP data, from the scale that Eq. 28 asks for."""
-    problem = datasets.separable(0.5, 8, 3, rng=seed) if sep else datasets.toy6(reduction="sum")
-    unit = unit_start(problem, m, seed)
-    return aligned(problem, unit, Constants(problem, unit).log_eps_max() - 1.0, 6.0)
-
-
-@cache
-def practical_run(seed: int, m: int) -> Evidence:
-    """TOY6 from 1e-6."""
-    problem = datasets.toy6(reduction="sum")
-    return aligned(problem, unit_start(problem, m, seed), -6 * math.log(10.0), 2.0)
-
-
-@cache
-def near_run(seed: int, m: int, angle: float = 1e-5) -> Evidence:
-    """Unit inputs with mu near 1, and one positive neuron within ``angle`` of x_-."""
-    turn = np.array([-0.1, 0.0, 0.1])
-    Z = np.column_stack([np.cos(turn), np.sin(turn)])
-    problem = Problem(
-        np.vstack([Z, -Z]), np.repeat([1.0, -1.0], 3), loss=Exponential(), reduction="sum"
-    )
-    unit = unit_start(problem, m, seed)
-    W, a = unit.W.copy(), unit.a.copy()
-    W[0] = np.linalg.norm(W[0]) * np.array([-math.cos(angle), math.sin(angle)])
-    a[0] = np.linalg.norm(W[0])
-    unit = Network(W, a, unit.log_scale)
-    return aligned(problem, unit, Constants(problem, unit).log_eps_max("printed") - 1.0, 20.0)
-
-
-@dataclass(frozen=True)
-class Stay:
-    """A neuron in one pattern from ``begin`` to ``end``; ``open`` if the run ends first."""
-
-    neuron: int
-    begin: float
-    end: float
-    active: NDArray[np.bool_]
-    open: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """The patterns each neuron goes through, from the start and the located kinks."""
-
-    evidence: Evidence
-
-    @cached_property
-    def c(self) -> Constants:
-        assert self.evidence.start is not None
-        return Constants(self.evidence.problem, self.evidence.start)
-
-    @cached_property
-    def sign(self) -> NDArray[np.int64]:
-        """Signs of the outer weights."""
-        return np.sign(self.c.start.a).astype(int)
-
-    @cached_property
-    def wanted(self) -> NDArray[np.bool_]:
-        """Samples of a neuron's own sign, (m, n)."""
-        return np.outer(self.sign, self.evidence.problem.y) > 0
-
-    def stays(self) -> Iterator[Stay]:
-        """Every stay; at a kink the sample goes to the side P46 allows."""
-        run = self.evidence.run
-        assert run is not None
-        events = run.events
-        neuron = np.asarray(events.get("neuron", ()), dtype=int)
-        sample = np.asarray(events.get("sample", ()), dtype=int)
-        time = np.asarray(events.get("time", ()), dtype=float)
-        first = self.c.start.W @ self.evidence.problem.X.T > 0
-        last = float(self.evidence.times[-1])
-        for j in range(len(first)):
-            active, since = first[j].copy(), 0.0
-            for i in np.flatnonzero(neuron == j)[np.argsort(time[neuron == j], kind="stable")]:
-                if time[i] > since:
-                    yield Stay(j, since, float(time[i]), active.copy(), False)
-                since = float(time[i])
-                active[sample[i]] = self.wanted[j, sample[i]]
-            yield Stay(j, since, last, active, True)
-
-    def trapped(self, stay: Stay) -> bool:
-        """In S_+ (a > 0), S_- (a < 0) or S_dead."""
-        return not stay.active.any() or bool((stay.active == self.wanted[stay.neuron]).all())
-
-    @cached_property
-    def t1(self) -> float:
-        """When the last neuron is trapped; inf if one is not."""
-        ends = [stay for stay in self.stays() if stay.open]
-        if not all(self.trapped(stay) for stay in ends):
-            return math.inf
-        return max(stay.begin for stay in ends)
 
 
 def leaves_patterns(evidence: Evidence, form: str) -> Found:

@@ -37,7 +37,10 @@ def small_enough(seed: int, draws: int) -> Comparison:
 
 @experiment("MMV24-R1", quick={"draws": 4000}, full={"draws": 100_000})
 def gaussian_starts(seed: int, draws: int) -> list[Comparison]:
-    """A Gaussian neuron starts active on a sample of its own sign with probability >= 1/2."""
+    """A Gaussian neuron starts active on its own class with probability >= 1/2, none along x_s.
+
+    One such neuron in V_+ reaches S_+, so m of them do with probability >= 1 - 2^-m.
+    """
     rng = np.random.default_rng(seed)
     p = datasets.separable(0.6, 10, 3, rng=seed)
     W = rng.standard_normal((draws, p.d))
@@ -46,6 +49,18 @@ def gaussian_starts(seed: int, draws: int) -> list[Comparison]:
         share = float(np.mean((W @ p.X[np.sign(p.y) == s].T > 0).any(axis=1)))
         error = 3 * math.sqrt(share * (1 - share) / draws)
         made.append(at_least(share, 0.5 - error, what=f"share for sign {s:+.0f}; 1/2 less 3 s.e."))
+        other = p.X[np.sign(p.y) == -s].sum(axis=0)
+        along = W @ other / np.linalg.norm(W, axis=1) / np.linalg.norm(other)
+        made.append(
+            at_most(along.max(), 1 - 1e-12, what=f"largest cosine with x of sign {-s:+.0f}")
+        )
+    own = np.asarray((W @ p.X[p.y > 0].T > 0).any(axis=1))
+    for m in (2, 4, 8):
+        none = float(np.mean(~own[: draws // m * m].reshape(-1, m).any(axis=1)))
+        error = 3 * math.sqrt(0.5**m * m / draws)
+        made.append(
+            at_most(none, 0.5**m + error, what=f"no neuron for S_+ among {m}; 2^-m + 3 s.e.")
+        )
     return made
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from reluflow.claims.claim import experiment
 from reluflow.claims.hypotheses import least_cosine
-from reluflow.claims.mmv24_alignment import Walk, practical_run
 from reluflow.claims.mmv24_geometry import random_state
+from reluflow.claims.mmv24_walk import Walk, practical_run
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets

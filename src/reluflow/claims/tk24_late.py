@@ -21,7 +21,8 @@ from reluflow.trajectory.observables import OBSERVABLES
 Array = NDArray[np.float64]
 
 SMALL_LOSS = math.log(1e-13)
-SPLIT_STARTS = ((1e-4, 1e-5, 1e-7, 1e-6), (0.3, 0.01, 1e-3, 0.1), (0.01, 0.01, 0.01, 0.01))
+# uneven starts; from four equal norms there is nothing to even out
+SPLIT_STARTS = ((1e-4, 1e-5, 1e-7, 1e-6), (0.3, 0.01, 1e-3, 0.1), (0.4, 4e-4, 4e-4, 0.02))
 
 
 def margin_ratio(problem: Problem, net: Network) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.claim import experiment
-from reluflow.claims.tlb26_lemmas import NEURON, falls
+from reluflow.claims.tlb26_lemmas import NEURON, RERUN, falls
 from reluflow.claims.tlb26_runs import Course, course, courses, draws, golden_course
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
 
@@ -83,7 +83,7 @@ def rapid_fitting(seed: int, count: int) -> list[Comparison]:
     ]
 
 
-@experiment("TLB26-L7", quick={"count": 3}, full={"count": 20})
+@experiment("TLB26-L7", quick={"count": 3}, full={"count": 20}, reason=RERUN)
 def realignment(seed: int, count: int) -> list[Comparison]:
     """After a jump 1 - cos decays at the rate 2 c S_j/n."""
     rates = []

@@ -45,7 +45,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Spec:
-    """A figure that can be made: its function, settings of both sizes, and claims beside it."""
+    """A figure that can be made: its function, settings of each size, and claims beside it."""
 
     paper: str
     name: str
@@ -88,6 +88,7 @@ def figure(
     title: str,
     quick: Mapping[str, Any],
     full: Mapping[str, Any],
+    scaled: Mapping[str, Any] | None = None,
     claims: Sequence[str] = (),
 ) -> Callable[[Callable[..., Drawn]], Callable[..., Drawn]]:
     """Register a figure and, under the id "PAPER-NAME", the check of what must be seen in it.
@@ -99,11 +100,14 @@ def figure(
     title : str
         In our words.
     quick, full : mappings
-        Settings of the two sizes, passed to the function together with ``seed``.
+        Settings of the two sizes, passed to the function together with ``seed`` and, if it has
+        that parameter, ``folder``: where it may keep long runs to go on with them.
+    scaled : mapping, optional
+        For a machine without a GPU, in hours; the full size if that needs none.
     claims : ids
         Claims to run and show beside it.
     """
-    sizes = {"quick": dict(quick), "full": dict(full)}
+    sizes = {"quick": dict(quick), "scaled": dict(scaled or full), "full": dict(full)}
 
     def wrap(make: Callable[..., Drawn]) -> Callable[..., Drawn]:
         spec = Spec(paper, name, title, make, sizes, tuple(claims))

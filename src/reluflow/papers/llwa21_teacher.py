@@ -174,9 +174,10 @@ def table1(
         f"Mean over {draws} draws with one standard deviation; the paper has one draw. The shift "
         "of the points (0.4 here) and the leak (1/2 here) are not stated in the paper; the shift "
         "fits its SVM column. Gradient flow to a loss of "
-        f"e^-{q:g} (e^-{q_symmetric:g} symmetrised) instead of descent with rising steps. The "
-        "test errors nearly agree, as the paper says; but the network's margin is above that of "
-        "every linear classifier, so it does not tend to the SVM. On symmetrised data it does."
+        f"e^-{q:g} (e^-{q_symmetric:g} symmetrised), kinks not located, instead of descent with "
+        "rising steps. The test errors nearly agree, as the paper says; but the network's margin "
+        "comes to lie above that of every linear classifier, so it does not tend to the SVM. On "
+        "symmetrised data it does."
     )
     title = f"Table 1: {M} neurons, {draws} draws"
     return Drawn([Picture(panels, 2, title, width=5.6, height=3.9)], {"sizes": SIZES, **numbers},

@@ -77,6 +77,11 @@ class Course:
         """Smallest cosine of a neuron with the sum of its class."""
         return float(np.nanmin(self.groups[:, self.at(step)]))
 
+    def share_aligned(self, step: float) -> float:
+        """Share of neurons whose cosine with the sum of their class is at least 0.9."""
+        values = self.groups[:, self.at(step)]
+        return float(np.mean(values[~np.isnan(values)] >= 0.9))
+
     def falls_below(self, loss: float) -> float:
         """Iteration at which the loss falls below a level, linear between records; inf if never."""
         below = self.run.loss < loss

@@ -30,11 +30,15 @@ def write_index(
     shown : mapping
         Figure id to the claims it shows beside its own.
     size : str
-        "quick" or "full", said in the subtitle.
+        Said in the subtitle.
     """
     everything = [v for f in figures for v in f.verdicts] + list(verdicts)
     papers = [p for p in PAPERS if any(v.paper == p for v in everything)]
-    words = {"quick": "quick size, in seconds", "full": "the papers' own sizes"}
+    words = {
+        "quick": "quick size, in seconds",
+        "scaled": "the papers' own sizes, deep networks scaled down",
+        "full": "the papers' own sizes",
+    }
     page = Page("Reproductions", f"Figures and claims, {words[size]}.")
     page.text(_outcome(everything), kind="lead")
     if len(papers) > 1:

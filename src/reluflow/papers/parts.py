@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -99,7 +100,7 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
     began = time.monotonic()
     check = Check(spec.id, "stated", "", spec.make.__module__, sizes=spec.sizes)
     try:
-        drawn = spec.make(seed=seed, **spec.sizes[size])
+        drawn = spec.make(seed=seed, **spec.sizes[size], **_room(spec, folder))
     except Skipped as reason:
         unmet = [Hypothesis("what the figure needs is there", False, str(reason))]
         verdict = verdict_of(check, as_found(()), unmet, settings)
@@ -123,6 +124,12 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
     }
     record.write(path, key, content)
     return _figure(spec, folder, json.loads(json.dumps(content, default=record.plain)), settings)
+
+
+def _room(spec: Spec, folder: Path) -> dict[str, Path]:
+    """Where a figure that asks for it keeps long runs."""
+    wanted = "folder" in inspect.signature(spec.make).parameters
+    return {"folder": folder / "runs"} if wanted else {}
 
 
 def _figure(

@@ -56,8 +56,9 @@ def reproduce(
     out : path
         Folder for pictures, records and ``index.html``; made if needed. What is there already,
         with the same settings and version, is not made again.
-    size : {"quick", "full"}
-        A version in seconds, or the paper's own size.
+    size : {"quick", "scaled", "full"}
+        A version in seconds, the papers' own sizes with deep networks scaled down to a machine
+        without a GPU, or the papers' own sizes.
     seed : int
     workers : int, optional
         Processes that share the work, all cores by default; 0 for this process alone.

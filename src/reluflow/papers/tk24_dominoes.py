@@ -80,6 +80,7 @@ def figure3(*, n_train: int | None, n_test: int | None, seed: int = 0) -> Drawn:
     "F4",
     title="Probes of a network trained on dominoes from small weights",
     quick=QUICK_SIZE,
+    scaled=SCALED_SIZE,
     full=FULL_SIZE,
 )
 def figure4(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
@@ -97,6 +98,7 @@ def figure4(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     "F8",
     title="The same features tell the digit, from both starts",
     quick=QUICK_SIZE,
+    scaled=SCALED_SIZE,
     full=FULL_SIZE,
 )
 def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
@@ -120,7 +122,14 @@ def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     )  # fmt: skip
 
 
-@figure("TK24", "F9", title="As Figure 4 from the usual weights", quick=QUICK_SIZE, full=FULL_SIZE)
+@figure(
+    "TK24",
+    "F9",
+    title="As Figure 4 from the usual weights",
+    quick=QUICK_SIZE,
+    scaled=SCALED_SIZE,
+    full=FULL_SIZE,
+)
 def figure9(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
     """Figure 9: object probes when the initial weights are not scaled."""
     require_images()
@@ -135,6 +144,7 @@ def figure9(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     "F10",
     title="As Figure 4 with digits that match in 95 % of the images",
     quick=QUICK_SIZE,
+    scaled=SCALED_SIZE,
     full=FULL_SIZE,
 )
 def figure10(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
@@ -150,7 +160,14 @@ def figure10(*, size: str, folder: Path | None = None, seed: int = 0, **settings
     return _drawn(size, settings, panels, found, "2^-5, 95 % match", seen)
 
 
-@figure("TK24", "CIFAR", title="The baseline without digits", quick=QUICK_SIZE, full=FULL_SIZE)
+@figure(
+    "TK24",
+    "CIFAR",
+    title="The baseline without digits",
+    quick=QUICK_SIZE,
+    scaled=SCALED_SIZE,
+    full=FULL_SIZE,
+)
 def baseline(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
     """Validation accuracy of the same recipe on CIFAR-10 alone."""
     require_images()

@@ -6,9 +6,11 @@ no torch at all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
-from reluflow._lazy import make_lazy
+from reluflow._lazy import LazyPackage, make_lazy
+from reluflow.torch.need import need_torch
 
 if TYPE_CHECKING:
     from reluflow.torch.convert import from_torch, to_torch
@@ -52,4 +54,17 @@ __all__ = [
     "train",
 ]
 
+_WITHOUT_TORCH = ("mnist_images", "cifar10_images", "dominoes", "Probe", "simplicity_bias")
+
+
+class _Package(LazyPackage):
+    """Says how to get PyTorch when a name that needs it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _HOMES and name not in _WITHOUT_TORCH:
+            need_torch()
+        return super().__getattr__(name)
+
+
 make_lazy(__name__, _HOMES)
+sys.modules[__name__].__class__ = _Package

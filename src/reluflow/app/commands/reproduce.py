@@ -17,6 +17,9 @@ def reproduce(
     figure: Annotated[str | None, typer.Argument(help="F1, F2, ...")] = None,
     out: Out = Path("out"),
     quick: Annotated[bool, typer.Option("--quick", help="A smaller version in seconds.")] = False,
+    scaled: Annotated[
+        bool, typer.Option("--scaled", help="As --full, deep networks scaled down: no GPU.")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="The papers' own sizes (default).")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all random draws.")] = 0,
     workers: Workers = None,
@@ -27,11 +30,13 @@ def reproduce(
     What is in the folder already, with the same settings, is not made again. Exit code 1 if a
     claim does not come out as it is known to.
     """
-    if quick and full:
-        raise ReluflowError("--quick and --full contradict each other: give one of them")
+    given = [name for name, on in (("quick", quick), ("scaled", scaled), ("full", full)) if on]
+    if len(given) > 1:
+        both = " and ".join(f"--{name}" for name in given[:2])
+        raise ReluflowError(f"{both} contradict each other: give one of them")
     from reluflow.papers import reproduce as make
 
-    size = "quick" if quick else "full"
+    size = given[0] if given else "full"
     done = make(paper, figure, out, size, seed=seed, workers=workers, say=True)
     if as_json:
         figures = [

@@ -1,0 +1,458 @@
+"""[LLWA21]_: tools of its claims; a corrupted run fails, a broken hypothesis is out of scope."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reluflow import Network, Problem, datasets, initialize, kkt, max_G, max_margin
+from reluflow.claims import Evidence, Status, ledger
+from reluflow.claims import llwa21_cones as cones
+from reluflow.claims import llwa21_growth as growth
+from reluflow.claims import llwa21_hints as hints
+from reluflow.claims import llwa21_limit as limit
+from reluflow.claims import llwa21_local as local
+from reluflow.claims import llwa21_near_zero as near_zero
+from reluflow.claims import llwa21_one_neuron as one_neuron
+from reluflow.claims import llwa21_orthogonal as orthogonal
+from reluflow.claims import llwa21_phase1 as phase1
+from reluflow.claims import llwa21_phase2 as phase2
+from reluflow.claims import llwa21_support as support
+from reluflow.claims import llwa21_symmetric as symmetric
+from reluflow.claims.claim import load_all
+from reluflow.claims.llwa21 import sides
+from reluflow.claims.llwa21_general import counterexample, negatives_weak_at_dual, principal
+from reluflow.claims.llwa21_runs import (
+    early_rate,
+    embed,
+    m_distance,
+    recorded,
+    smoothed,
+    squared_norm,
+)
+from reluflow.claims.run import evaluate, run_check
+from reluflow.claims.verdict import decide
+from reluflow.problem.losses import Logistic
+
+seeds = st.integers(0, 10_000)
+
+
+def status_of(name, evidence):
+    return evaluate(load_all()[f"LLWA21-{name}"], evidence).status
+
+
+def of_experiment(name, **changes):
+    check = load_all()[f"LLWA21-{name}"]
+    return run_check(replace(check, sizes={"quick": {**check.sizes["quick"], **changes}})).status
+
+
+def ended(evidence, net):
+    """The evidence with another end."""
+    return Evidence.of(evidence.problem, replace(evidence.run, final=net))
+
+
+def started(evidence, net):
+    """The evidence with another start."""
+    return Evidence(evidence.problem, net, evidence.run)
+
+
+def test_no_claim_is_left_without_a_check():
+    assert [entry.id for entry in ledger("llwa21") if not entry.checks] == []
+
+
+# the tools
+
+
+@given(seeds)
+@settings(max_examples=25, deadline=None)
+def test_embeddings_keep_function_and_norm(seed):
+    rng = np.random.default_rng(seed)
+    pair = Network(rng.standard_normal((2, 3)), rng.standard_normal(2), leak=0.3)
+    b = np.append(rng.standard_normal(4), [1.0, -1.0])
+    whole = embed(b, pair)
+    X = rng.standard_normal((7, 3))
+    assert np.allclose(whole(X), pair(X), atol=1e-12)
+    assert squared_norm(whole) == pytest.approx(squared_norm(pair))
+
+
+@given(seeds, st.floats(-3, 1.5))
+@settings(max_examples=25, deadline=None)
+def test_smoothed_margin_and_its_gradient(seed, log_size):
+    rng = np.random.default_rng(seed)
+    y = rng.choice([-1.0, 1.0], 5)
+    problem = Problem(rng.standard_normal((5, 3)), y, Logistic(), 0.4)
+    theta = rng.standard_normal(16)
+    theta *= math.exp(log_size) / np.linalg.norm(theta)
+
+    def network(t):
+        return Network(t[:12].reshape(4, 3), t[12:])
+
+    value, along, across = smoothed(problem, network(theta))
+    assert value == pytest.approx(kkt(problem, network(theta)).smoothed_margin, rel=1e-9, abs=1e-12)
+    step = 1e-6 * math.exp(log_size) * np.eye(16)
+    grad = np.array([
+        smoothed(problem, network(theta + h))[0] - smoothed(problem, network(theta - h))[0]
+        for h in step
+    ]) / (2e-6 * math.exp(log_size))  # fmt: skip
+    size = np.linalg.norm(theta)
+    radial = grad @ theta / size
+    assert along == pytest.approx(size * abs(radial), rel=1e-4, abs=1e-5 * abs(value))
+    rest = np.linalg.norm(grad - radial * theta / size)
+    assert across == pytest.approx(size * rest, rel=1e-4, abs=1e-5 * abs(value))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_early_rates(seed):
+    problem = datasets.symmetric_separable(rng=seed)
+    assert early_rate(problem)[0] == pytest.approx(max_G(problem).value, rel=1e-8)
+    other = cones.planar_hints()
+    assert np.linalg.norm(sides(other)[1]) / 2 == pytest.approx(max_G(other).value, rel=1e-8)
+
+
+def test_depth_is_the_least_margin_of_the_box():
+    problem = cones.planar_hints()
+    rng = np.random.default_rng(0)
+    Z = problem.y[:, None] * problem.X
+    W = rng.uniform(problem.leak, 1.0, (5000, problem.n)) @ Z
+    margins = (W @ Z.T / np.linalg.norm(W, axis=1)[:, None]).min()
+    assert 0 < cones.depth(problem) <= margins
+
+
+def test_class_solutions_solve_their_problems():
+    problem = orthogonal.exact_kkt(0).problem
+    for sign, v in zip((1.0, -1.0), orthogonal.class_solutions(problem), strict=True):
+        q = problem.X[problem.y == sign] @ v
+        assert q.min() == pytest.approx(1.0)
+
+
+# phases I and II
+
+
+def test_phase_1_sees_another_mixture(monkeypatch):
+    assert of_experiment("L5.2/repaired", sizes=(0.1, 0.05)) is Status.HOLDS
+    monkeypatch.setattr(phase1, "mixture", lambda net, mubar: 1.1 * _mixture(net, mubar))
+    assert of_experiment("L5.2/repaired", sizes=(0.1, 0.05)) is Status.FAILS
+
+
+_mixture = phase1.mixture
+
+
+def test_phase_1_sees_another_linear_flow(monkeypatch):
+    assert of_experiment("LD.2", draws=1) is Status.HOLDS
+    slower = phase1.linear_flow
+    monkeypatch.setattr(phase1, "linear_flow", lambda p, net, t: slower(p, net, 0.99 * t))
+    assert of_experiment("LD.2", draws=1) is Status.FAILS
+
+
+def test_phase_2_needs_both_signs_and_the_right_rate():
+    f = phase2.follower(0, 6)
+    times = phase2.after(f, (0.0,))
+    found = phase2.limit_and_order(f, times, (1e-2, 1e-3))
+    assert decide(found.comparisons, found.hypotheses) is Status.HOLDS
+    one_sided = phase2.Follower(f.problem, Network(f.net.W, np.abs(f.net.a) * 10, leak=0.5))
+    assert one_sided.good.ok is False
+    broken = phase2.limit_and_order(one_sided, times, (1e-2, 1e-3))
+    assert decide(broken.comparisons, broken.hypotheses) is Status.OUT_OF_SCOPE
+    wrong = replace(f, printed=True)
+    found = phase2.limit_and_order(wrong, times, (1e-2, 1e-3))
+    assert decide(found.comparisons, found.hypotheses) is Status.FAILS
+
+
+def test_well_aligned_vectors():
+    good = near_zero.aligned_pair(0)
+    assert status_of("DefE.3", good) is Status.HOLDS
+    hat = good.final
+    turned = Network(hat.W + 0.01 * np.abs(hat.W).max(), hat.a, leak=hat.leak)
+    wrong_sign = Network(hat.W, -hat.a, leak=hat.leak)
+    for net in (turned, wrong_sign):
+        assert status_of("DefE.3", Evidence.of(good.problem, net)) is Status.OUT_OF_SCOPE
+
+
+def test_departures_see_another_rate(monkeypatch):
+    rate = near_zero.Departure.rate.func
+
+    class Faster(near_zero.Departure):
+        @property
+        def rate(self):
+            return 0.8 * rate(self)
+
+    monkeypatch.setattr(near_zero, "Departure", Faster)
+    for name in ("TE.4", "LE.5"):
+        assert of_experiment(name) is Status.FAILS
+
+
+def test_departures_need_alignment(monkeypatch):
+    pair = near_zero.aligned_pair(0)
+    tilted = Network(pair.final.W + 1e-3, pair.final.a, leak=pair.final.leak)
+    bad = Evidence.of(pair.problem, tilted)
+    monkeypatch.setattr(near_zero, "aligned_pair", lambda seed: bad)
+    assert of_experiment("LE.6") is Status.OUT_OF_SCOPE
+
+
+# the late phase
+
+
+def test_late_phase(with_states):
+    good = recorded(seed=0, m=6, q_min=500.0)
+    for name in ("T3.1", "TF.9", "LB.20"):
+        assert status_of(name, good) is Status.HOLDS
+
+    def bend(W, a):
+        W[-1] *= 1 + 0.3 * np.arange(6)[:, None]
+
+    bad = Evidence.of(good.problem, with_states(good.run, bend))
+    assert status_of("T3.1", bad) is Status.FAILS
+    assert status_of("TF.9", bad) is Status.FAILS
+    short = with_states(good.run, lambda W, a: None)
+    half = Evidence.of(good.problem, replace(short, networks=_first(short.networks, 40)))
+    assert status_of("T3.1", half) is Status.OUT_OF_SCOPE
+    exponential = Evidence.of(good.problem.replace(loss="exponential"), good.run)
+    assert status_of("TF.9", exponential) is Status.OUT_OF_SCOPE
+
+
+def _first(states, count):
+    scale = None if states.log_scale is None else states.log_scale[:count]
+    return replace(states, W=states.W[:count], a=states.a[:count], log_scale=scale)
+
+
+def test_loss_vanishes(with_states):
+    good = recorded(seed=0, m=6, q_min=500.0, kind="balanced")
+    assert status_of("TB.19", good) is Status.HOLDS
+    who = int(np.flatnonzero(limit.leaders(good))[0])
+
+    def flip(W, a):
+        a[10, who] *= -1
+
+    assert status_of("TB.19", Evidence.of(good.problem, with_states(good.run, flip))) is (
+        Status.FAILS
+    )
+    start, w = good.start, good.problem.known["w_star"]
+    astray = Network(start.W, -start.a * np.sign(start.a * (start.W @ w)))
+    assert status_of("TB.19", started(good, astray)) is Status.OUT_OF_SCOPE
+    early = replace(good.run, networks=_first(good.run.networks, 20))
+    assert status_of("TB.19", Evidence.of(good.problem, early)) is Status.UNDECIDED
+
+
+def test_pull_along_a_separator(monkeypatch):
+    good = recorded(seed=0, m=6, q_min=500.0)
+    true = limit.velocity
+    monkeypatch.setattr(limit, "velocity", lambda p, net: tuple(v / 2 for v in true(p, net)))
+    assert status_of("LB.20", good) is Status.FAILS
+    mixed = Evidence.of(Problem(good.problem.X, -good.problem.y[::-1].copy(), Logistic(), 0.5))
+    assert status_of("LB.20", mixed) is Status.OUT_OF_SCOPE
+
+
+# symmetric data
+
+
+def test_two_neurons(with_states):
+    good = symmetric.two_opposite(seed=0, q_min=2000.0)
+    assert status_of("T5.5/repaired", good) is Status.HOLDS
+    assert status_of("T5.5/printed", good) is Status.FAILS
+
+    def turn(W, a):
+        W[-1, 0] = W[-1, 0, ::-1]
+
+    bad = Evidence.of(good.problem, with_states(good.run, turn))
+    assert symmetric.tends_to(bad, 0.5)[0].status is Status.FAILS
+    same_side = Network(good.start.W, np.abs(good.start.a), leak=0.5)
+    assert status_of("T5.5/repaired", started(good, same_side)) is Status.OUT_OF_SCOPE
+    plain = Evidence(datasets.symmetric_separable(rng=0, leak=0.0), good.start, good.run)
+    assert status_of("T5.5/repaired", plain) is Status.OUT_OF_SCOPE
+
+
+def test_theorem_4_3_asks_for_a_small_start_of_both_signs():
+    good = recorded(seed=0, m=6, q_min=500.0)
+    assert status_of("T4.3", good) is Status.HOLDS
+    assert status_of("T4.3", started(good, good.start.scaled(9.0))) is Status.OUT_OF_SCOPE
+    one_sided = Network(good.start.W, 1e-3 + 0 * good.start.a)
+    assert status_of("T4.3", started(good, one_sided)) is Status.OUT_OF_SCOPE
+
+
+def test_swapped_slopes_fail_without_symmetry():
+    """Control of F.1: on half of the data the conclusion is false."""
+    problem = datasets.symmetric_separable(4, 2, rng=0)
+    half = Problem(problem.X[:4], problem.y[:4], Logistic(), problem.leak)
+    rng = np.random.default_rng(0)
+    found = np.inf
+    for _ in range(300):
+        u1, u2 = problem.known["w_star"] + 2 * rng.standard_normal((2, 2))
+        found, _ = symmetric._swapped(half, u1, u2, found, 0)
+    assert found < 0.9
+
+
+def test_near_a_maximum(monkeypatch):
+    assert of_experiment("T5.6") is Status.HOLDS
+    true = local.returns
+    monkeypatch.setattr(local, "returns", lambda *args: ended(true(*args), true(*args).path[0]))
+    assert of_experiment("T5.6") is Status.FAILS
+
+
+def test_sweep_near_a_maximum(monkeypatch, with_states):
+    assert of_experiment("LF.11") is Status.HOLDS
+    true = local.returns
+
+    def shake(W, a):
+        W[-5::2] += 0.1 * np.abs(W).max()
+
+    def shaken(*args):
+        evidence = true(*args)
+        return Evidence.of(evidence.problem, with_states(evidence.run, shake))
+
+    monkeypatch.setattr(local, "returns", shaken)
+    assert of_experiment("LF.11") is Status.FAILS
+
+
+def test_desingularising_sees_a_flatter_margin(monkeypatch):
+    true = local.smoothed
+    monkeypatch.setattr(
+        local, "smoothed", lambda p, net: (true(p, net)[0], *(1e-2 * v for v in true(p, net)[1:]))
+    )
+    assert of_experiment("LF.10") is Status.FAILS
+
+
+# one neuron
+
+
+def test_one_neuron_wins():
+    good = one_neuron.trained(seed=0, q_min=100.0)
+    assert status_of("TA.7/repaired", good) is Status.HOLDS
+    p = good.problem
+    best = max_margin(p).network
+    better = ended(good, best.scaled(3.0))
+    assert status_of("TA.7/repaired", better) is Status.FAILS
+    negative = Network(good.start.W, -np.abs(good.start.a), leak=0.5)
+    assert status_of("TA.7/repaired", started(good, negative)) is Status.OUT_OF_SCOPE
+    unbalanced = Network(good.start.W, 2 * good.start.a, leak=0.5)
+    assert status_of("TA.7/repaired", started(good, unbalanced)) is Status.OUT_OF_SCOPE
+    assert status_of("TA.10/repaired", good) is Status.OUT_OF_SCOPE  # |mu+| > |mu-|
+
+
+def test_the_counterexample_is_beyond_the_repaired_condition():
+    bad = one_neuron.trained_on_counterexample(seed=0, sigma=1e-2, q_min=1e4)
+    assert status_of("TA.7/printed", bad) is Status.FAILS
+    assert status_of("TA.7/repaired", bad) is Status.OUT_OF_SCOPE
+    assert not negatives_weak_at_dual(bad).ok
+    assert status_of("A.5", bad) is Status.HOLDS
+    assert status_of("A.5star", bad) is Status.OUT_OF_SCOPE
+
+
+def test_mirrored_hints():
+    good = one_neuron.trained(seed=0, mirror=True, q_min=100.0)
+    assert status_of("TA.10/repaired", good) is Status.HOLDS
+    better = ended(good, max_margin(good.problem).network.scaled(3.0))
+    assert status_of("TA.10/repaired", better) is Status.FAILS
+    assert status_of("TA.7/repaired", good) is Status.OUT_OF_SCOPE
+
+
+def test_one_neuron_alone():
+    good = one_neuron.trained_alone(seed=0, q_min=100.0)
+    assert status_of("TG.9", good) is Status.HOLDS
+    plus = sides(good.problem)[1]
+    other = Network(100 * plus[None, :], np.array([100 * np.linalg.norm(plus)]))
+    assert status_of("TG.9", ended(good, other)) is Status.FAILS  # separates, but is not w+
+    other_side = Network(-good.start.W, good.start.a, leak=0.5)
+    assert status_of("TG.9", started(good, other_side)) is Status.OUT_OF_SCOPE
+
+
+def test_hints():
+    assert [c.status for c in hints.thresholds(0.1)] == [Status.HOLDS, Status.HOLDS]
+    assert hints.noted(0.05, 2.4).status is Status.FAILS
+    problem = datasets.figure1_right(eps=0.1)
+    other = max_margin(problem).network
+    assert hints.limit_error(problem, other) > 0.1
+    one = hints.single_neuron(problem, 1)[0]
+    assert hints.limit_error(problem, one) < 1e-12
+    away = Evidence.of(Problem(problem.X, -problem.y, Logistic(), 0.5))
+    assert not all(test(away).ok for test in hints.PROVEN)
+
+
+def test_principal_directions():
+    assert principal(Evidence.of(datasets.figure1_right())).ok
+    wide = Problem(np.array([[0.1, 5.0], [0.1, -5.0], [1.0, 0.0]]), np.ones(3), Logistic(), 0.5)
+    assert principal(Evidence.of(wide)).ok is False  # A.2 fails too
+    large = Problem(np.ones((300, 100)), np.ones(300), Logistic(), 0.5)
+    assert principal(Evidence.of(large)).ok is None
+
+
+def test_local_maxima_and_duality():
+    assert support.with_negative(counterexample().problem, np.array([1e-3])) > 1 + 1e-4
+    assert support.with_negative(datasets.figure1_right(eps=0.1), np.array([1e-3])) <= 1
+    problem = counterexample().problem
+    flipped = Problem(problem.X, -problem.y, Logistic(), 0.5)
+    best = max_margin(problem, "network", -1).upper_bound
+    assert support.primal_on_grid(problem, 1000) == pytest.approx(best, rel=1e-4)
+    assert support.primal_on_grid(flipped, 1000) != pytest.approx(best, rel=0.1)
+
+
+# cones and growth
+
+
+def test_cones_need_their_condition(monkeypatch):
+    assert of_experiment("LG.4/repaired") is Status.HOLDS
+    X = np.array([[1.0, 0.0], [-0.9, 0.5], [0.1, -1.0]])
+    mixed = Problem(X, np.array([1.0, 1.0, 1.0]), Logistic(), 0.5)
+    monkeypatch.setattr(cones, "planar_hints", lambda: mixed)
+    assert of_experiment("LG.3/repaired") is Status.OUT_OF_SCOPE
+
+
+def test_growth_sees_other_rates(monkeypatch):
+    assert of_experiment("LG.5/repaired") is Status.HOLDS
+    assert of_experiment("LG.8/repaired") is Status.HOLDS
+    true = growth.growth
+
+    class Slower(cones.Growth):
+        @property
+        def rates(self):
+            plus, minus = true(0, 4).rates
+            return 0.99 * plus, minus
+
+    monkeypatch.setattr(growth, "growth", lambda seed, m: Slower(*vars_of(true(seed, m))))
+    assert of_experiment("LG.5/repaired") is Status.FAILS
+    assert of_experiment("LG.8/repaired") is Status.FAILS
+
+
+def vars_of(g):
+    return g.problem, g.net
+
+
+# orthogonally separable data
+
+
+def test_one_kkt_function():
+    good = orthogonal.exact_kkt(0)
+    for name in ("H2/repaired", "H3/repaired"):
+        assert status_of(name, good) is Status.HOLDS
+    for name in ("H2/printed", "H3/printed"):
+        assert status_of(name, good) is Status.FAILS
+    p = good.problem
+    net = initialize(p, 8, 1.0, rng=1)
+    assert status_of("H2/repaired", Evidence.of(p, net)) is Status.OUT_OF_SCOPE
+    longer = Network(good.final.W * np.linspace(1, 1.001, 6)[:, None], good.final.a)
+    found = orthogonal.shared_function(Evidence.of(p, longer), -1.0, 2.0)
+    assert found[0].status is Status.HOLDS  # within its own residual
+    leaky = Evidence.of(p.replace(leak=0.2), good.final)
+    assert status_of("H2/repaired", leaky) is Status.OUT_OF_SCOPE
+
+
+def test_a_bent_direction_is_no_kkt_function(monkeypatch):
+    good = orthogonal.exact_kkt(0)
+    bent = Network(good.final.W + 0.1, good.final.a)
+    monkeypatch.setattr(orthogonal, "allowed", lambda evidence: 1e-3)
+    evidence = Evidence.of(good.problem, bent)
+    assert orthogonal.shared_function(evidence, -1.0, 2.0)[0].status is Status.FAILS
+    assert orthogonal.solves_q(evidence, False)[0].status is Status.FAILS
+
+
+def test_edges_of_two_samples():
+    """One neuron at the kink of e1: a > 0 with a strong other pull backwards is a ridge."""
+    X = np.array([[1.0, 0.0], [-0.8, 0.6]])
+    problem = Problem(X, np.array([1.0, 1.0]), Logistic(), 0.0)
+    ridge = Network(1e-3 * np.array([[0.0, 1.0]]), np.array([1e-3]))
+    assert orthogonal.edges(problem, ridge)[0] >= 1
+    valley = Network(1e-3 * np.array([[0.0, 1.0]]), np.array([-1e-3]))
+    assert orthogonal.edges(problem, valley)[1] >= 1
+    assert m_distance(ridge, valley) == pytest.approx(2e-3)

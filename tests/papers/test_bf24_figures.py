@@ -1,0 +1,116 @@
+"""[BF24]_ Figures 1 to 3: what must be seen is seen, and not seen once the run is spoilt."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reluflow import Network, ReluflowError
+from reluflow.claims.bf24_stuck import joined, neurons_in_effect, teacher_run
+from reluflow.papers import bf24, bf24_boxes, bf24_teacher
+from reluflow.papers.figure import chosen
+
+
+def failed(comparisons):
+    return [c.what for c in comparisons if c.status.name != "HOLDS"]
+
+
+def test_figure_1_shows_data_in_the_boxes():
+    drawn = bf24_boxes.figure1(**bf24_boxes.FIGURE1)
+    assert failed(drawn.seen) == []
+    assert drawn.numbers["box_eta"] == pytest.approx(0.1)
+    narrow = bf24_boxes.figure1(box_eta=0.05, draws=20)
+    assert failed(narrow.seen) == ["least box_eta of the points shown"]
+
+
+@pytest.fixture(scope="module")
+def small():
+    return bf24.three_points_run(m=1000, scale=1e-3, lr=1e-3, steps=100_000, seed=0)
+
+
+def spoilt(made, row, change):
+    """The run with the weights of one of its four rows changed."""
+    W, a = made.run.networks.W.copy(), made.run.networks.a.copy()
+    change(W[row], a[row])
+    networks = replace(made.run.networks, W=W, a=a)
+    return replace(made, run=replace(made.run, networks=networks))
+
+
+def test_figure_2_shows_the_way_to_the_line(small):
+    assert failed(bf24.seen(small, 1e-3, 1e-3)) == []
+    grown, near = small.ends
+    assert 3300 < grown < 4300 < near < 8000  # 5 % of the fall done, 0.5 % left
+    assert small.half == pytest.approx(4831, abs=700)
+
+
+def test_figure_2_fails_on_a_spoilt_run(small):
+    def off_the_line(W, a):
+        W *= 1.01
+
+    def one_turned(W, a):
+        W[np.flatnonzero(a > 0)[0]] = (1.0, 0.0)  # active on the last sample alone
+
+    def turned(W, a):
+        W[:] = W @ np.array([[0.9, 0.436], [-0.436, 0.9]])
+
+    def bunched(W, a):
+        W[:] = np.linalg.norm(W, axis=1, keepdims=True) * np.array([[0.0, 1.0]])
+
+    def where(row, change):
+        return " ".join(failed(bf24.seen(spoilt(small, row, change), 1e-3, 1e-3)))
+
+    assert "mean squared error" in where(3, off_the_line)
+    assert "neurons active on some samples" in where(3, one_turned)
+    assert "D* (degrees)" in where(1, turned)
+    assert "|f - line|" in where(2, turned)
+    assert "angles against uniform" in where(0, bunched)
+    late = replace(small, half=small.half + 1000)
+    assert "step of half the fall" in " ".join(failed(bf24.seen(late, 1e-3, 1e-3)))
+
+
+def test_figure_2_needs_a_run_to_the_end():
+    with pytest.raises(ReluflowError, match="give more steps"):
+        bf24.three_points_run(m=50, scale=1e-3, lr=1e-3, steps=4500, seed=0)
+
+
+def test_neurons_in_effect():
+    angles = np.radians([10.0, 11.0, 100.0, 179.0, -179.0, 250.0, 300.0])
+    W = np.column_stack([np.cos(angles), np.sin(angles)])
+    a = np.array([1.0, 1.0, -1.0, 1.0, 1.0, 1e-4, 1.0])
+    assert neurons_in_effect(Network(W, a)) == 4  # 10, 100, 180 across the cut, 300
+    W[1], a[1] = W[0] @ np.array([[0.0, 1.0], [-1.0, 0.0]]), -1.0  # joins the one at 100
+    assert neurons_in_effect(Network(W, a)) == 4
+    a[1] = 0.5  # cancels half of it, which changes nothing
+    assert neurons_in_effect(Network(W, a)) == 4
+
+
+def test_dips():
+    x = np.linspace(-1, 1, 201)
+    assert bf24_teacher.dips(x, x) == 0
+    assert bf24_teacher.dips(x, np.abs(x)) == 1
+    assert bf24_teacher.dips(x, np.cos(3 * np.pi * x)) == 2
+    assert bf24_teacher.dips(x, 0.005 * np.cos(9 * np.pi * x)) == 0  # too shallow
+
+
+def test_a_run_and_its_continuation_are_one():
+    run = teacher_run(1, 40, 1e-3, 30.0)
+    assert (np.diff(run.times) > 0).all()
+    assert run.times[0] == 0.0
+    assert run.times[-1] == pytest.approx(30.0)
+    assert len(run.networks) == len(run.times) == len(run.loss)
+    for i in (0, 40, -1):  # losses belong to their networks
+        assert run.problem.value(run.problem.outputs(run.networks[i])) == pytest.approx(run.loss[i])
+    assert joined(run, run).times[-1] == pytest.approx(60.0)
+
+
+@pytest.mark.slow
+def test_figure_3_keeps_five_neurons():
+    (spec,) = chosen("bf24", "f3")
+    made = bf24_teacher.course(1, 1000, 1e-3, 2000.0)
+    assert failed(bf24_teacher.seen_in(made)) == []
+    assert spec.sizes["full"]["m"] == 200_000
+    lost = made.run.networks.a.copy()
+    lost[-1, np.abs(np.arctan2(made.run.networks.W[-1, :, 1], made.run.networks.W[-1, :, 0]))
+         > 3.0] = 0.0  # fmt: skip
+    bad = replace(made.run, networks=replace(made.run.networks, a=lost))
+    assert "end: neurons" in failed(bf24_teacher.seen_in(bf24_teacher.Course(bad)))

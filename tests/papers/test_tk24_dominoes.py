@@ -1,0 +1,166 @@
+"""[TK24]_ Section 7 on tiny images: figures are made, resumed, skipped; numbers are what they say."""
+
+import json
+
+import numpy as np
+import pytest
+
+from reluflow.claims.ledger import ledger
+from reluflow.claims.verdict import Status
+from reluflow.papers import tk24_dominoes, tk24_dominoes_run
+from reluflow.papers.figure import Skipped
+from reluflow.papers.tk24_dominoes_run import FULL, QUICK, SCALED, VARIANTS, epochs_of, run, runs_of
+from reluflow.report.render import compose
+
+TINY = {**QUICK, "width": 4, "n_train": 400, "n_test": 200, "epochs": 4, "free_iterations": 50}
+
+
+def write_idx(path, array):
+    sizes = b"".join(int(size).to_bytes(4, "big") for size in array.shape)
+    path.write_bytes(bytes([0, 0, 8, array.ndim]) + sizes + array.tobytes())
+
+
+@pytest.fixture(name="data")
+def _data(tmp_path, monkeypatch):
+    """Digits that are easy to tell and objects that are not."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    arrays = {}
+    for split, stem, n, m in (("train", "train", 700, 400), ("test", "t10k", 300, 200)):
+        digits = rng.permutation(np.arange(n, dtype=np.uint8) % 10)
+        images = rng.integers(0, 40, (n, 28, 28)).astype(np.uint8)
+        images[np.arange(n), 4 + 2 * digits] = 255
+        images[np.arange(n), :, 4 + 2 * digits] = 255
+        write_idx(folder / f"{stem}-images-idx3-ubyte", images)
+        write_idx(folder / f"{stem}-labels-idx1-ubyte", digits)
+        classes = rng.permutation(np.arange(m, dtype=np.uint8) % 10)
+        objects = rng.integers(0, 256, (m, 32, 32, 3)).astype(np.uint8)
+        objects[..., 0] = (objects[..., 0] * 0.9 + classes[:, None, None]).astype(np.uint8)
+        arrays |= {f"x_{split}": objects, f"y_{split}": classes}
+    np.savez(folder / "cifar10_subset.npz", **arrays)
+    monkeypatch.setenv("RELUFLOW_DATA", str(folder))
+    return folder
+
+
+def test_sizes_are_the_papers():
+    """256 epochs, six seeds, probes at 17 epochs, 5 without penalty; the ratio of steps is 16."""
+    assert (FULL["epochs"], FULL["n_seeds"], FULL["batch"]) == (256, 6, 128)
+    assert tk24_dominoes_run.SEEDS == (3313, 1998, 1900, 1608, 3585, 96)
+    assert epochs_of(FULL) == list(range(0, 257, 16))
+    assert epochs_of(FULL, FULL["free_every"]) == [0, 64, 128, 192, 256]
+    steps = {name: s["epochs"] * -(-n // s["batch"]) for name, s, n in
+             (("full", FULL, 37_500), ("scaled", SCALED, 7_500))}  # fmt: skip
+    assert steps["full"] / steps["scaled"] == pytest.approx(16, abs=0.5)
+    assert VARIANTS["small start"]["scale"] == VARIANTS["cifar"]["scale"] == 2.0**-5
+
+
+def test_every_id_has_a_check():
+    found = {entry.id: entry for entry in ledger("TK24")}
+    for name in ("F3", "F4", "F8", "F9", "F10", "CIFAR"):
+        assert found[f"TK24-{name}"].checks, name
+
+
+def test_without_data_figures_are_skipped(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELUFLOW_DATA", str(tmp_path))
+    with pytest.raises(Skipped, match="needs MNIST and CIFAR-10"):
+        tk24_dominoes.figure3(n_train=10, n_test=10)
+    monkeypatch.setattr(tk24_dominoes_run, "has_torch", lambda: False)
+    with pytest.raises(Skipped, match=r"pip install 'reluflow\[torch\]'"):
+        tk24_dominoes.figure4(**tk24_dominoes.QUICK_SIZE)
+
+
+def test_figure3_shows_dominoes(data):
+    drawn = tk24_dominoes.figure3(n_train=400, n_test=200)
+    assert [c.status for c in drawn.seen] == [Status.HOLDS] * 4
+    assert drawn.pictures[0].panels[0].traces[0].values.shape == (64, 320, 3)
+    compose(drawn.pictures[0])
+
+
+class TestRuns:
+    @pytest.fixture(autouse=True)
+    def _torch(self):
+        pytest.importorskip("torch.nn", reason="needs torch: pip install 'reluflow[torch]'")
+
+    def test_a_run_is_kept_and_resumed(self, data, tmp_path):
+        folder = tmp_path / "runs"
+        whole = run("usual start", 3, TINY, tmp_path / "other")
+        part = run("usual start", 3, TINY, folder, until=2)
+        assert len(part["records"]) == 3
+        (place,) = folder.iterdir()
+        assert (place / "state.npz").is_file()
+        assert not (place / "result.json").exists()
+        again = run("usual start", 3, TINY, folder)
+        assert json.dumps(again) == json.dumps(whole)
+        assert sorted(p.name for p in place.iterdir()) == ["result.json"]
+        assert run("usual start", 3, TINY, folder) == json.loads(json.dumps(whole))
+        run("usual start", 3, {**TINY, "lr": 0.1}, folder, until=0)
+        assert len(list(folder.iterdir())) == 2
+
+    def test_figures_share_runs_and_say_their_size(self, data, tmp_path):
+        settings = {**tk24_dominoes.QUICK_SIZE, **TINY}
+        drawn = tk24_dominoes.figure4(**settings, folder=tmp_path)
+        assert "quick" in drawn.pictures[0].title
+        assert drawn.caption.startswith("Quick:")
+        made = {p.name for p in tmp_path.iterdir()}
+        tk24_dominoes.figure8(**settings, folder=tmp_path)
+        assert len({p.name for p in tmp_path.iterdir()} - made) == 2  # the usual start is new
+        drawn = tk24_dominoes.baseline(**settings, folder=tmp_path)
+        assert len({p.name for p in tmp_path.iterdir()} - made) == 2
+        assert drawn.numbers["epochs"] == [0, 1, 2, 3, 4]
+        compose(drawn.pictures[0])
+
+    def test_resnet18_starts_and_resumes(self, data, tmp_path):
+        """The paper's own settings but for fewer images: an epoch, a checkpoint, another one."""
+        settings = {**FULL, "n_train": 12, "n_test": 40, "batch": 8, "epochs": 2, "points": 2,
+                    "free_every": 2, "free_fits": 1, "free_iterations": 5}  # fmt: skip
+        first = run("small start", 96, settings, tmp_path, until=1)
+        assert [r["epoch"] for r in first["records"]] == [0, 1]
+        done = run("small start", 96, settings, tmp_path)
+        assert done["records"][:2] == first["records"]
+        assert set(done["probes"]) == {"objects", "digits", "objects, no penalty"}
+        assert done["records"][0]["norm"] > 0
+
+
+def fake(early, late, free=50.0):
+    """A finished run with the given object accuracies at epochs 10 and 40."""
+
+    def probe(accuracy, size):
+        epochs = epochs_of(SCALED)
+        return {"epochs": epochs, "accuracy": accuracy, "coefficients": [size] * 5,
+                "settled": [True] * 5}  # fmt: skip
+
+    objects = [0.1, early, early, late, late]
+    return {
+        "records": [{"epoch": 40, "right": 1.0, "validation": 0.7}],
+        "probes": {
+            "objects": probe(objects, 1.0),
+            "digits": probe([0.5, 0.9, 0.95, 0.99, 0.99], 1.0),
+            "objects, no penalty": probe(objects, free),
+        },
+    }
+
+
+def test_effects_are_seen_only_where_they_are():
+    """A drop, a ratio and a shortcut that are put in are seen; their absence is said."""
+    with_drop = [fake(0.45 + 0.01 * k, 0.37 + 0.012 * k) for k in range(5)]
+    found = tk24_dominoes.effects(with_drop, SCALED, fake(0, 0))
+    assert (found["early"], found["late"]) == (10, 40)
+    seen = tk24_dominoes.seen_of(found, "scaled", 5)
+    assert [c.status for c in seen] == [Status.HOLDS] * 5
+    assert found["drop"].mean == pytest.approx(0.076)
+    assert found["ratio"] == pytest.approx(50)
+    without = [fake(0.36, 0.37 + 0.01 * k, free=1.2) for k in range(5)]
+    found = tk24_dominoes.effects(without, SCALED, fake(0, 0))
+    seen = tk24_dominoes.seen_of(found, "scaled", 5)
+    assert [c.status.name for c in seen] == ["HOLDS", "HOLDS", "FAILS", "FAILS", "FAILS"]
+
+
+def test_runs_of_all_seeds(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        tk24_dominoes_run, "run", lambda variant, seed, *rest: asked.append((variant, seed)) or {}
+    )
+    runs_of("95 % match", SCALED)
+    runs_of("cifar", SCALED)
+    assert [seed for _, seed in asked] == [3313, 1998, 1900, 1608, 3585, 179]
