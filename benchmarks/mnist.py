@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from reluflow import Problem, ReluflowError, datasets, descend, flow, initialize
-from reluflow.papers.mmv24_digits import LR, STD, STEPS, WIDTH
+from reluflow import Problem, ReluflowError, datasets, descend, flow
+from reluflow.papers.mmv24_digits import LR, STEPS, WIDTH, small_start
 
 PROBE = 20  # steps measured at once
 ROUNDS = 3  # the best of so many counts, products and steps by turns
@@ -38,7 +38,7 @@ def products(problem: Problem, dtype: str) -> Callable[[], float]:
 
 def steps(problem: Problem, dtype: str) -> Callable[[], float]:
     """A function that gives the seconds of a step of descent."""
-    net = initialize(problem, WIDTH, scale=STD, kind="gaussian", normalize="none", rng=0)
+    net = small_start(problem, 0)
     how: dict[str, Any] = {"lr": LR, "backend": "dense", "dtype": dtype, "progress": False}
     few, many = 2, 2 + PROBE
 
@@ -69,7 +69,7 @@ def speed(problem: Problem, dtype: str) -> dict[str, Any]:
 
 def compare(problem: Problem) -> dict[str, Any]:
     """Gradients of descent and of flow to the same end, and how far the two are apart."""
-    net = initialize(problem, WIDTH, scale=STD, kind="gaussian", normalize="none", rng=0)
+    net = small_start(problem, 0)
     at = range(0, STEPS + 1, 500)
     started = time.perf_counter()
     one = descend(problem, net, lr=LR, steps=STEPS, save=at, observe="stable_rank", progress=False)

@@ -2,17 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from reluflow import Problem, Trajectory, check_certificate, datasets, extremal_vectors
+from reluflow import Problem, Trajectory, check_certificate, datasets, extremal_vectors, initialize
 from reluflow.app.explain import explain
 from reluflow.app.explain_compare import compare
 from reluflow.app.explain_run import Spaced, real_times
 from reluflow.app.explain_search import estimated_directions
 from reluflow.app.explain_words import count, feature_names, listed, reads, samples
 from reluflow.errors import ReluflowError
+from reluflow.landscape.alignment import G
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,27 @@ def test_comparison_notices_a_wrong_run(three):
     assert not compare(three.process, three.run, real_times(three.run), scale, 0.3).ends_meet
 
 
+def test_comparison_notices_that_other_neurons_jumped(three):
+    scale = float(three.net.log_norms.max())
+    times = real_times(three.run)
+    assert three.comparison.who is True
+    assert three.comparison.rows[0].held > 0.999
+    order = np.argsort(three.net.m - np.arange(three.net.m))  # the same networks, neurons renamed
+    swapped = [net.subset(order) for net in three.run.networks]
+    other = compare(three.process, replace(three.run, networks=swapped), times, scale, three.loss)
+    assert other.ends_meet
+    assert other.who is False
+    assert not other.agrees
+
+
+def test_without_sizes_who_jumps_is_left_open(three):
+    blind = replace(three.run, networks=None)
+    scale = float(three.net.log_norms.max())
+    found = compare(three.process, blind, real_times(three.run), scale, three.loss)
+    assert found.who is None
+    assert found.agrees
+
+
 def test_files_are_whole_and_the_same_again(three, tmp_path):
     three.write(tmp_path)
     names = sorted(p.name for p in tmp_path.iterdir())
@@ -66,6 +89,11 @@ def test_files_are_whole_and_the_same_again(three, tmp_path):
     assert kinds == {"stationary", "not-global", "min-norm"}
     assert all(check_certificate(p).ok for p in (tmp_path / "certificates").iterdir())
     assert Trajectory.load(tmp_path / "run.nc").loss[-1] == pytest.approx(three.loss)
+
+
+def test_resumed_runs_list_their_costs_in_the_same_order(three):
+    names = list(three.to_dict()["run"]["cost"])
+    assert names == sorted(names)
 
 
 def test_page_is_self_contained(three, tmp_path):
@@ -87,6 +115,9 @@ def test_margin_loss_finds_the_largest_margin():
     assert "no network of any width has more" in text["In short"]
     assert found.margin == pytest.approx(found.optimum.margin, rel=1e-4)
     assert [r.jump for r in found.comparison.rows] == [1, 2]
+    assert [r.leading for r in found.comparison.rows] == [False, True]
+    assert "Jump 2 is predicted at leading order only" in text["Jumps"]
+    assert "the neurons that jump are those predicted" in text["Jumps"]
     assert [g.active for g in found.groups] == [(0, 1, 2, 3), (4, 5)]
 
 
@@ -146,11 +177,33 @@ def test_large_data_are_estimated():
     rng = np.random.default_rng(3)
     X = np.vstack([rng.standard_normal((30, 3)) + 4.0 * e for e in np.eye(3)])
     problem = Problem(X, np.repeat([1.0, -1.0, 2.0], 30))
-    exact, found = extremal_vectors(problem), estimated_directions(problem)
+    net = initialize(problem, 60, 1e-6, rng=0)
+    exact, found = extremal_vectors(problem), estimated_directions(problem, net)
     assert not found.exact
+    assert (found.basin_fractions.sum(axis=0) <= 1.0 + 1e-12).all()
+    np.testing.assert_allclose(found.values, G(problem, found.vectors))
     for sign in (1, -1):
         best = (sign * exact.values).max()
         assert (sign * found.values).max() == pytest.approx(best, rel=1e-3)
+
+
+def test_images_of_many_pixels_end_in_a_verdict(tmp_path):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((1500, 400)) / 20.0
+    y = np.repeat([1.0, -1.0], 750)
+    X[:, :40] += 0.3 * y[:, None]
+    problem = Problem(X, y, loss="logistic", name="blobs")
+    found = explain(problem, m=30, image_shape=(20, 20), out=tmp_path, progress=False)
+    text = said(found)
+    assert found.run.status.code == "loss"
+    assert "two neurons" in text["In short"]
+    assert "estimated" in text["Directions"]
+    assert "of class +1" in text["Directions"]
+    assert "1 % of the first loss" in text["End"]
+    assert "alignment, limit process, infinite width" in found.missing[0]
+    best = X.T @ y / np.linalg.norm(X.T @ y)
+    assert all(abs(best @ g.direction) > 0.9 for g in found.groups)
+    assert "as images" in (tmp_path / "report.html").read_text()
 
 
 def test_words():

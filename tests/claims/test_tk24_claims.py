@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reluflow import Network, datasets, descend, ledger
+from reluflow import Network, certify, datasets, descend, ledger
 from reluflow.claims import Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
@@ -21,8 +21,10 @@ from reluflow.claims.tk24_course import (
 )
 from reluflow.claims.tk24_growth import eps_of, gaps, hypotheses, limit_net
 from reluflow.claims.tk24_late import distance, ending, margin_ratio, moved, theta_mm
+from reluflow.claims.tk24_margin import Proof
 from reluflow.claims.tk24_smooth import measured_rate, ridge
 from reluflow.claims.tk24_sphere import Sphere, ball_draw
+from reluflow.claims.tk24_xor import caught, miss_one
 
 DEEP = {"TK24-F3", "TK24-F4", "TK24-F8", "TK24-F9", "TK24-F10", "TK24-CIFAR"}
 
@@ -224,3 +226,26 @@ def test_course_of_another_start_is_another_course():
     course = orbit_course(0, 24)
     other = Course(course.problem, course.net.subset(np.arange(12)))
     assert np.allclose(other.shares, course.shares[:12])
+
+
+def test_constants_of_the_margin():
+    """31.52 by the text's b = 1e-3, 29.63 by the code's b = 5e-4; a wider spread breaks it."""
+    assert Proof().reached == pytest.approx(31.528, abs=1e-3)
+    assert Proof().needed == pytest.approx(29.56, abs=5e-3)
+    assert Proof(b=5e-4).reached == pytest.approx(29.63, abs=5e-3)
+    assert Proof(a=0.02).reached < Proof(a=0.02).needed
+
+
+def test_caps_by_inclusion_and_exclusion():
+    """Four neurons, one in each of four cells of probability 1/4: 4!/4^4."""
+    assert miss_one(3, 0.0) == pytest.approx(0.75)
+    share = caught(np.random.default_rng(0), 4, 3, 0.0, 50_000)
+    assert share == pytest.approx(math.factorial(4) / 4**4, abs=0.006)
+    assert miss_one(5, 0.2) > miss_one(5, 0.1) > 0.75
+
+
+def test_certify_takes_a_smoothed_run():
+    run = small_start(0, 6, 30, 0.1)
+    found = {v.id: v.status for v in certify(run.problem, run.run, claims="TK24")}
+    assert found["TK24-B2"] is found["TK24-LB.6"] is found["TK24-PB.5"] is Status.HOLDS
+    assert Status.FAILS not in found.values()

@@ -1,4 +1,4 @@
-"""[TK24]_ Section 7 on tiny images: figures are made, resumed, skipped; numbers are what they say."""
+"""[TK24]_ Section 7 on tiny images: figures are made, resumed, skipped, and say what they saw."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 from reluflow.claims.ledger import ledger
 from reluflow.claims.verdict import Status
-from reluflow.papers import tk24_dominoes, tk24_dominoes_run
+from reluflow.papers import tk24_dominoes, tk24_dominoes_run, tk24_dominoes_view
 from reluflow.papers.figure import Skipped
 from reluflow.papers.tk24_dominoes_run import FULL, QUICK, SCALED, VARIANTS, epochs_of, run, runs_of
 from reluflow.report.render import compose
@@ -92,7 +92,7 @@ class TestRuns:
         assert not (place / "result.json").exists()
         again = run("usual start", 3, TINY, folder)
         assert json.dumps(again) == json.dumps(whole)
-        assert sorted(p.name for p in place.iterdir()) == ["result.json"]
+        assert sorted(p.name for p in place.iterdir()) == ["lock", "result.json"]
         assert run("usual start", 3, TINY, folder) == json.loads(json.dumps(whole))
         run("usual start", 3, {**TINY, "lr": 0.1}, folder, until=0)
         assert len(list(folder.iterdir())) == 2
@@ -144,15 +144,15 @@ def fake(early, late, free=50.0):
 def test_effects_are_seen_only_where_they_are():
     """A drop, a ratio and a shortcut that are put in are seen; their absence is said."""
     with_drop = [fake(0.45 + 0.01 * k, 0.37 + 0.012 * k) for k in range(5)]
-    found = tk24_dominoes.effects(with_drop, SCALED, fake(0, 0))
+    found = tk24_dominoes_view.effects(with_drop, SCALED, fake(0, 0))
     assert (found["early"], found["late"]) == (10, 40)
-    seen = tk24_dominoes.seen_of(found, "scaled", 5)
+    seen = tk24_dominoes_view.seen_of(found, "scaled", 5)
     assert [c.status for c in seen] == [Status.HOLDS] * 5
     assert found["drop"].mean == pytest.approx(0.076)
     assert found["ratio"] == pytest.approx(50)
     without = [fake(0.36, 0.37 + 0.01 * k, free=1.2) for k in range(5)]
-    found = tk24_dominoes.effects(without, SCALED, fake(0, 0))
-    seen = tk24_dominoes.seen_of(found, "scaled", 5)
+    found = tk24_dominoes_view.effects(without, SCALED, fake(0, 0))
+    seen = tk24_dominoes_view.seen_of(found, "scaled", 5)
     assert [c.status.name for c in seen] == ["HOLDS", "HOLDS", "FAILS", "FAILS", "FAILS"]
 
 

@@ -96,7 +96,8 @@ def interpolator(problem: Problem, point: Stationarity) -> Network | None:
         for _ in range(_ADDED):
             if not now.gain > 0.0:
                 return None
-            run = flow(problem, now.widened(), max_steps=20_000, progress=False)
+            with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is no result
+                run = flow(problem, now.widened(), max_steps=20_000, progress=False)
             if run.status.code == "interrupted":
                 raise KeyboardInterrupt
             if float(problem.value(problem.outputs(run.final))) <= _FITS * first:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 from reluflow.problem import Problem
 from reluflow.runtime.checkpoint import fingerprint
 
+MAX_WEIGHTS = 50_000_000  # of the start
 PATH_WORK = 2e10  # m n^2 d: work of following every neuron through every hyperplane
 STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
 LANDSCAPE_WORK = 2e9  # starts times entries of X in a search for directions
@@ -29,7 +31,7 @@ class Settings:
     ----------
     m, scale, seed : width, size and seed of the start (balanced Gaussian, over sqrt(m)).
     lr, steps : None for gradient flow; step size and number of steps of descent.
-    seconds : budget of each long stage.
+    seconds : budget of each long stage; processor time in the simulation.
     image_shape : rows and columns, when directions are images.
     """
 
@@ -45,6 +47,11 @@ class Settings:
         """One sentence for what cannot be."""
         if self.m < 1:
             raise ReluflowError(f"m must be at least 1 neuron, got {self.m}: 200 is usual")
+        if self.m * (problem.d + 1) > MAX_WEIGHTS:
+            raise ReluflowError(
+                f"{self.m:,} neurons of {problem.d} features are {self.m * (problem.d + 1):,} "
+                f"weights, more than the {MAX_WEIGHTS:,} that explain holds: give a smaller m"
+            )
         if not (math.isfinite(self.scale) and 0.0 < self.scale < 1.0):
             raise ReluflowError(
                 f"scale must lie between 0 and 1, got {self.scale:g}: explain is about small "
@@ -78,7 +85,8 @@ class Settings:
     def key(self, problem: Problem) -> str:
         """Fingerprint of problem and settings: what was made with it can be used again."""
         arrays = {"X": problem.X, "y": problem.y}
-        return fingerprint(arrays, {**self.to_dict(), "problem": repr(problem)})
+        given = {**self.to_dict(), "problem": repr(problem), "version": __version__}
+        return fingerprint(arrays, given)
 
 
 def can_follow(problem: Problem, m: int) -> bool:

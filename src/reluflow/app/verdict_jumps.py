@@ -48,7 +48,6 @@ def _told(row: JumpRow) -> str:
 
 
 def _agreement(c: Comparison) -> str:
-    text = ""
     if c.agrees:
         text = f" The simulation agrees within {100 * CLOSE:g} % in times and losses"
         if c.who:
@@ -57,11 +56,9 @@ def _agreement(c: Comparison) -> str:
                 ", and the neurons that jump are those predicted: after each jump they hold "
                 f"{100 * min(least, 0.9999):.4g} % of the network or more"
             )
-        text += "."
-        if not c.fragile:
-            return text
+        return text + "."
     if c.fragile:
-        return text + (
+        return (
             " At this scale other neurons come at almost the same time, or before the plateau is "
             "reached: the order of the limit need not show; a smaller scale would separate them."
         )

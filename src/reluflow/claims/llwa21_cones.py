@@ -27,7 +27,7 @@ STAY = 15.0  # T0 of Lemma G.3 in units of 1/lambda0-
 LOGS = (-80.0, -100.0, -120.0)  # log sigma: neurons may grow by e^30 before T0
 
 
-@experiment("LLWA21-LG.1", quick={"draws": 300}, full={"draws": 20_000})
+@experiment("LLWA21-LG.1", quick={"draws": 300}, full={"draws": 5000})
 def principal_implies_separating(seed: int, draws: int) -> list[Comparison]:
     """Random data with a principal direction (A.1) satisfy A.2."""
     principal, wrong, other = 0, 0, 0

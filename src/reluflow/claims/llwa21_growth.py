@@ -32,13 +32,14 @@ def given(problem: Problem) -> list[Hypothesis]:
 
 def _orders(g: Growth, factor: float) -> list[Comparison]:
     """Error of theta(T0 + T1) in r, and how |b_k| depends on sigma, for both signs."""
+    log_r = [float(r) for r in np.log(SIZES) - g.unit]
     errors = []
-    for r in np.log(SIZES) - g.unit:
+    for r in log_r:
         state = g.at(LOGS[0], [g.after(LOGS[0], r, factor)])[0]
         errors.append(m_distance(state, g.goal(LOGS[0], r)[0]))
-    order = float(np.polyfit(np.log(SIZES), np.log(errors), 1)[0])
+    order = float(np.polyfit(log_r, np.log(errors), 1)[0])
     up = g.net.a > 0
-    sizes = np.array([g.at(log, [g.after(log, float(r), factor)])[0].log_norms for log in LOGS])
+    sizes = np.array([g.at(log, [g.after(log, log_r[-1], factor)])[0].log_norms for log in LOGS])
     slopes = np.polyfit(LOGS, sizes, 1)[0]  # of log|b|, r being fixed
     return [
         at_least(order, 2.8, what="order in r of the error, 3 stated"),

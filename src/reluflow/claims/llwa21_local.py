@@ -116,7 +116,7 @@ def along_run(evidence: Evidence, value: float) -> Array:
 
 
 @experiment(
-    "LLWA21-LF.10", quick={"draws": 1}, full={"draws": 20}, expected=Status.HOLDS,
+    "LLWA21-LF.10", quick={"draws": 1}, full={"draws": 5}, expected=Status.HOLDS,
     reason="existence of Psi: sampled and along runs, with Psi(x) = 100 sqrt(x / gamma)",
 )  # fmt: skip
 def desingularised(seed: int, draws: int) -> list[Comparison]:

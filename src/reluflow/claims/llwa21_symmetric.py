@@ -121,7 +121,7 @@ def tends_to(evidence: Evidence, factor: float) -> list[Comparison]:
     ]  # fmt: skip
 
 
-@experiment("LLWA21-LF.1", quick={"draws": 300}, full={"draws": 20_000})
+@experiment("LLWA21-LF.1", quick={"draws": 300}, full={"draws": 5000})
 def swapped_slopes(seed: int, draws: int) -> list[Comparison]:
     """y(phi(<u1,x>) - phi(-<u2,x>)) >= 1 everywhere: the sum with swapped slopes is too."""
     least, used = np.inf, 0

@@ -129,7 +129,7 @@ def xi_is_mu_squared(seed: int, sets: int, angles: int) -> Comparison:
         z = np.column_stack([np.cos(theta), np.sin(theta)])
         out = z[~in_s_plus(p, z) & ~in_s_minus(p, z)]
         K = p.y[:, None] * p.X  # the largest |cos| is reached at a generator
-        xi = 1 - float(np.abs(cosine(K, out)).max()) ** 2
+        xi = 1 - float(np.abs(cosine(K, out)).max(initial=0.0)) ** 2  # none if all are on one ray
         worst = max(worst, abs(xi - least_cosine(p) ** 2))
     return at_most(worst, 1e-3, what="|xi - mu^2|")
 

@@ -1,4 +1,4 @@
-"""[TK24]_: XOR-like data, its extrema, the probability to catch them, and four neurons."""
+"""[TK24]_: XOR-like data, its extrema, embeddings, and four neurons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, expi
 
 from reluflow.claims.claim import Found, assumption, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
@@ -97,53 +96,6 @@ def four_extrema(evidence: Evidence) -> Found:
     )
 
 
-def miss_one(d: int, t: float) -> float:
-    """h: probability that a random neuron does not start in a given cap with the right sign."""
-    return float(1 - betainc((d - 1) / 2, 0.5, 1 - t * t) / 4)
-
-
-def caught(rng: np.random.Generator, m: int, d: int, t: float, draws: int) -> float:
-    """Share of draws of m balanced neurons that start in all four caps with the right signs."""
-    W = rng.standard_normal((draws, m, d))
-    W /= np.linalg.norm(W, axis=2, keepdims=True)
-    s = rng.choice([-1.0, 1.0], (draws, m))
-    all_four = np.ones(draws, dtype=bool)
-    for axis, side, sign in ((0, 1, 1), (0, -1, 1), (1, 1, -1), (1, -1, -1)):
-        all_four &= ((side * W[:, :, axis] >= t) & (s == sign)).any(axis=1)
-    return float(all_four.mean())
-
-
-@experiment("TK24-L5.3", form="printed", quick={"draws": 20_000}, full={"draws": 200_000})
-def product_bound(seed: int, draws: int) -> list[Comparison]:
-    """(1 - h^m)^4 is no lower bound: occupied caps exclude each other."""
-    rng = np.random.default_rng(seed)
-    made = []
-    for m in (1, 4):
-        share = caught(rng, m, 3, 0.0, draws)
-        error = 3 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
-        bound = (1 - miss_one(3, 0.0) ** m) ** 4
-        made.append(at_least(share, bound, error=error, what=f"share with all four, m={m}"))
-    return made
-
-
-@experiment("TK24-L5.3", form="repaired", quick={"draws": 20_000}, full={"draws": 200_000})
-def union_bound(seed: int, draws: int) -> list[Comparison]:
-    """1 - 4 h^m is a lower bound; inclusion and exclusion give the value itself."""
-    rng = np.random.default_rng(seed)
-    made = []
-    for m in (1, 4):
-        share, p = caught(rng, m, 3, 0.0, draws), 1 - miss_one(3, 0.0)
-        exact = sum((-1) ** i * math.comb(4, i) * (1 - i * p) ** m for i in range(5))
-        tolerance = 4 * math.sqrt(exact * (1 - exact) / draws)
-        made.append(equals(share, exact, tolerance=tolerance, what=f"share with all four, m={m}"))
-    for m in (10, 20, 40):
-        share = caught(rng, m, 3, 0.1, draws)
-        error = 3 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
-        bound = 1 - 4 * miss_one(3, 0.1) ** m
-        made.append(at_least(share, bound - error, what=f"share, m={m}; bound less 3 s.e."))
-    return made
-
-
 @experiment("TK24-CHI", quick={"draws": 50}, full={"draws": 1000})
 def embedding(seed: int, draws: int) -> list[Comparison]:
     """Splitting neurons by shares c_j, sum c_j^2 = 1, commutes with the flow and keeps f."""
@@ -228,40 +180,3 @@ def angles_stay_small(evidence: Evidence) -> Found:
     )
     worst = max(largest(net) for net in evidence.path)
     return Found([at_most(worst, delta, what="largest |sin alpha|")], [begin])
-
-
-@experiment("TK24-P5.7")
-def margin_of_the_proof(seed: int) -> list[Comparison]:
-    """The proof's chain of constants, and a run until max|a| = 8/3."""
-    from reluflow.flow.flow import flow
-
-    a, b, c, q = 0.01, 1e-3, 1e3, 8 / 3
-    A, B, C = (
-        ((1 - 2 * a) * math.exp(-7 * q * q * a) - 4 * a) / 2,
-        (1 + a) / 2,
-        math.exp(-4 * q * q * a),
-    )
-
-    def h(x: float) -> float:
-        return math.log(x) + C * float(expi(x) - expi(1.0))
-
-    start = (1 + C * math.e) * math.log((1 - 2 * a) * b * b)
-    spread_out = (1 + C * math.exp((1 - 2 * a) / 4)) * math.log(c * c)
-    reached = A / B * h((1 - 2 * a) * q * q) + (B - A) / B * start - spread_out
-    p = datasets.symmetric_xor(rng=seed)
-    run = flow(
-        p, axis_start(p, (0.3, 0.01, 1e-3, 0.1)), t_end=1e6, stop=lambda p, net, t: tall(net, q)
-    )
-    net = run.final
-    return [
-        equals(reached, 31.52, tolerance=0.01, what="lower bound of h(X(T))"),
-        at_least(reached, h((1 - 2 * a) * (9 / 4) ** 2), what="against h at min|a| = 9/4"),
-        at_least((1 - 2 * a) * (9 / 4) ** 2 - 4 * q * q * a, 4.67, what="margin that follows"),
-        at_least(np.abs(net.weights()[1]).min(), 9 / 4, what="min|a| when max|a| = 8/3, simulated"),
-        at_least(np.min(p.y * p.outputs(net)), 4.67, what="least y f then, simulated"),
-    ]
-
-
-def tall(net: Network, q: float) -> bool:
-    """Whether some outer weight has reached q."""
-    return bool(np.abs(net.weights()[1]).max() >= q)

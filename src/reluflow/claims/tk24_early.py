@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.tk24_course import orbit_course, remaining_course, slope
-from reluflow.claims.tk24_sphere import skewed
+from reluflow.claims.tk24_sphere import Sphere, skewed
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.landscape.align import align
 from reluflow.landscape.extremal import extremal_vectors
@@ -20,7 +21,15 @@ SLOPE_TOL = 0.05  # of measured exponents
 
 @experiment("TK24-T4.1", form="printed")
 def off_regular(seed: int) -> Found:
-    """Direction error O(r^kappa) at sigma = r^(1+kappa): not where the extremum is not regular.
+    """Direction error O(r^kappa) at sigma = r^(1+kappa): not where the extremum is not regular."""
+    exponent, kappa = ridge_exponent()
+    wide = Hypothesis("b1 >= 4 lam", kappa <= 2 / 3, f"kappa* = {kappa:.3f}")
+    return Found([at_least(exponent, 1.0, error=0.01, what="exponent of r, over kappa*")], [wide])
+
+
+@cache
+def ridge_exponent() -> tuple[float, float]:
+    """Exponent of the direction error in sigma/r = r^kappa on the ridge, and kappa.
 
     Scales r = e^-12, e^-24, e^-36; kappa* = 2/(b1/lam - 1) of the proof.
     """
@@ -35,9 +44,29 @@ def off_regular(seed: int) -> Found:
         T1 = -kappa * log_r / sphere.lam
         run = flow(sphere.problem, start.scaled((1 + kappa) * log_r), t_end=T1, rtol=1e-9)
         errors.append(float(np.linalg.norm(run.final.directions[0] - e1)))
-    exponent = float(np.polyfit(logs, np.log(errors), 1)[0]) / kappa
-    wide = Hypothesis("b1 >= 4 lam", sphere.b1 >= 4 * sphere.lam, f"kappa* = {kappa:.3f}")
-    return Found([at_least(exponent, 1.0, error=0.01, what="exponent of r, over kappa*")], [wide])
+    return float(np.polyfit(logs, np.log(errors), 1)[0]) / kappa, kappa
+
+
+@experiment("TK24-T4.1", form="repaired", part="smoothed", quick={"m": 6}, full={"m": 24})
+def prominent_smoothed(seed: int, m: int) -> list[Comparison]:
+    """With the smoothed activation: exponent 1 of sigma/r where regular, rho/lam on the ridge."""
+    from reluflow.flow.flow import flow
+
+    problem = datasets.xor_orbit().replace(smoothing=0.03)
+    net = initialize(problem, m, 1.0, "sphere", seed, normalize="none")
+    sphere, r = Sphere(problem), 1e-4
+    ends = sphere.climb(net.directions, np.sign(net.a))
+    sigmas, turns = [1e-6, 1e-7, 1e-8], []
+    for sigma in sigmas:
+        T1 = math.log(r / sigma) / sphere.lam
+        end = flow(problem, net.scaled(math.log(sigma)), t_end=T1, rtol=1e-9).final
+        turns.append(float(np.linalg.norm(end.directions - ends, axis=1).max()))
+    bent, e1 = skewed(), np.array([1.0, 0.0, 0.0])
+    rho = bent.lam - float(bent.tangential(e1)[-1])
+    return [
+        equals(slope(sigmas, turns), 1.0, tolerance=SLOPE_TOL, what="exponent of sigma, regular"),
+        equals(ridge_exponent()[0], rho / bent.lam, tolerance=0.01, what="exponent on the ridge"),
+    ]
 
 
 @experiment("TK24-T4.1", form="repaired", part="prominent", quick={"m": 24}, full={"m": 100})

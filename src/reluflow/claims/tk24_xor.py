@@ -1,11 +1,13 @@
-"""[TK24]_ Section 5: indices of Assumption 5.1, extrema and caps with smoothing."""
+"""[TK24]_ Section 5: indices of Assumption 5.1, smoothed extrema, caps and who starts in them."""
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc
 
 from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
@@ -78,6 +80,53 @@ def four_extrema_smoothed(seed: int, draws: int, xi: float) -> Found:
         at_least(lam, (1 - 3 * delta - 2 * xi) / 8, what="lam against (1 - 3 delta - 2 xi)/8"),
     ]
     return Found(made, [narrow(delta, xi), Hypothesis("off the axes by more than xi", off > xi)])
+
+
+def miss_one(d: int, t: float) -> float:
+    """h: probability that a random neuron does not start in a given cap with the right sign."""
+    return float(1 - betainc((d - 1) / 2, 0.5, 1 - t * t) / 4)
+
+
+def caught(rng: np.random.Generator, m: int, d: int, t: float, draws: int) -> float:
+    """Share of draws of m balanced neurons that start in all four caps with the right signs."""
+    W = rng.standard_normal((draws, m, d))
+    W /= np.linalg.norm(W, axis=2, keepdims=True)
+    s = rng.choice([-1.0, 1.0], (draws, m))
+    all_four = np.ones(draws, dtype=bool)
+    for axis, side, sign in ((0, 1, 1), (0, -1, 1), (1, 1, -1), (1, -1, -1)):
+        all_four &= ((side * W[:, :, axis] >= t) & (s == sign)).any(axis=1)
+    return float(all_four.mean())
+
+
+@experiment("TK24-L5.3", form="printed", quick={"draws": 20_000}, full={"draws": 200_000})
+def product_bound(seed: int, draws: int) -> list[Comparison]:
+    """(1 - h^m)^4 is no lower bound: occupied caps exclude each other."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for m in (1, 4):
+        share = caught(rng, m, 3, 0.0, draws)
+        error = 3 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
+        bound = (1 - miss_one(3, 0.0) ** m) ** 4
+        made.append(at_least(share, bound, error=error, what=f"share with all four, m={m}"))
+    return made
+
+
+@experiment("TK24-L5.3", form="repaired", quick={"draws": 20_000}, full={"draws": 200_000})
+def union_bound(seed: int, draws: int) -> list[Comparison]:
+    """1 - 4 h^m is a lower bound; inclusion and exclusion give the value itself."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for m in (1, 4):
+        share, p = caught(rng, m, 3, 0.0, draws), 1 - miss_one(3, 0.0)
+        exact = sum((-1) ** i * math.comb(4, i) * (1 - i * p) ** m for i in range(5))
+        tolerance = 4 * math.sqrt(exact * (1 - exact) / draws)
+        made.append(equals(share, exact, tolerance=tolerance, what=f"share with all four, m={m}"))
+    for m in (10, 20, 40):
+        share = caught(rng, m, 3, 0.1, draws)
+        error = 3 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
+        bound = 1 - 4 * miss_one(3, 0.1) ** m
+        made.append(at_least(share, bound - error, what=f"share, m={m}; bound less 3 s.e."))
+    return made
 
 
 @experiment("TK24-L5.3", form="repaired", part="speed", quick={"draws": 20_000},

@@ -173,7 +173,8 @@ def _rows(made: Course) -> list[Panel]:
             f"{made.run.loss[i]:.4f}", legend="upper center" if i == 0 else "",
         )  # fmt: skip
         panels.append(replace(shown, traces=[teacher, *shown.traces]))
-        panels.append(neurons_panel(net, title=f"neurons in effect: {made.bundles[i]}"))
+        count = f"neurons in effect: {made.bundles[i]}" if i else "all directions, tiny"
+        panels.append(neurons_panel(net, title=count))
     return panels
 
 
@@ -191,8 +192,8 @@ def _caption(made: Course, draw: int) -> str:
     return (
         "Gradient flow, a step stands for time 0.001; kinks are located from step 20,000 on. The "
         f"paper's sample of 40 points is not published: ours is draw {draw} of ten, chosen as the "
-        "first whose run ends with five neurons as the paper's does (their ends are listed; others "
-        "keep three to six). A neuron in effect is a bundle within neighbouring sectors of 5 "
+        "first whose run ends with five neurons as the paper's does (the full size lists the ends "
+        "of all ten). A neuron in effect is a bundle within neighbouring sectors of 5 "
         "degrees with weights of one sign, at least 0.2 % of all. Rows: start, end of the first "
         "plateau of the loss, middle of the second, first record with a fourth neuron, end; jumps "
         f"by `phases` at steps {jumps}."

@@ -118,7 +118,7 @@ def figure2(
         ]
         summary.append(
             f"{title}: at a loss of e^-{q:g} the margin is {min(shares):.6f} of the predicted "
-            f"limit's or more ({seeds} draws), f within {max(errors):.1e} of it, relative."
+            f"limit's or more (draws: {seeds}), f within {max(errors):.1e} of it, relative."
         )
     pictures = [Picture(panels, 3, "Trained networks, f = 0 in black", width=5.6, height=4.4)]
     sweeps = []

@@ -29,6 +29,11 @@ def digits(positive: int, negative: int, per_class: int | None) -> Problem:
         raise Skipped(str(error)) from None
 
 
+def small_start(problem: Problem, seed: int) -> Network:
+    """Fifty neurons, inner and outer weights from N(0, 1e-12)."""
+    return initialize(problem, WIDTH, scale=STD, kind="gaussian", normalize="none", rng=seed)
+
+
 def class_sums(problem: Problem) -> Array:
     """x_+ and x_-, the sums of the inputs of each class; rows."""
     return np.array([problem.X[problem.y == s].sum(axis=0) for s in (1.0, -1.0)])
@@ -113,7 +118,7 @@ def course(
     from reluflow.flow.flow import flow
 
     problem = digits(*pair, per_class)
-    net = initialize(problem, WIDTH, scale=STD, kind="gaussian", normalize="none", rng=seed)
+    net = small_start(problem, seed)
     seen = _observed(problem)
     if method == "descent":
         run = descend(

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from reluflow.claims.verdict import at_least, at_most
 from reluflow.descent import descend
-from reluflow.network import Network, initialize
+from reluflow.network import Network
 from reluflow.papers.figure import Drawn, figure
-from reluflow.papers.mmv24_digits import LR, STD, WIDTH, digits
+from reluflow.papers.mmv24_digits import LR, digits, small_start
 from reluflow.problem import Problem
 from reluflow.report.traces import Line, Panel, Picture, Rule, Trace
 from reluflow.trajectory import Trajectory
@@ -60,7 +60,7 @@ def figure12(*, per_class: int | None, epochs: int, every: int, seed: int = 0) -
     problem = digits(1, 0, per_class)
     size = batch_size(problem)
     per_epoch = -(-problem.n // size)
-    net = initialize(problem, WIDTH, scale=STD, kind="gaussian", normalize="none", rng=seed)
+    net = small_start(problem, seed)
     run = descend(
         problem, net, lr=LR, steps=per_epoch * epochs, batch_size=size, rng=seed,
         save=range(0, per_epoch * epochs + 1, per_epoch * every), observe=MEASURED,
@@ -104,7 +104,7 @@ def figure13(*, per_class: int | None, epochs: int, seed: int = 0) -> Drawn:
     size = batch_size(problem)
     per_epoch = -(-problem.n // size)
     steps = per_epoch * epochs
-    small = initialize(problem, WIDTH, scale=STD, kind="gaussian", normalize="none", rng=seed)
+    small = small_start(problem, seed)
     net = Network(small.W, np.sign(small.a))
     save = np.unique(np.concatenate([np.arange(21), np.geomspace(20, steps, 40).astype(int)]))
     run = descend(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,14 @@ from reluflow.torch.probe import Probe
 
 if TYPE_CHECKING:
     from torch import nn
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+#: Environment variable that chooses "cpu", "cuda" or "auto".
+DEVICE = "RELUFLOW_DEVICE"
 
 #: What the runs of a figure differ in; "cifar" is the baseline without digits.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -57,12 +67,24 @@ QUICK: dict[str, Any] = {
 }  # fmt: skip
 
 
-def require_images(torch_too: bool = True) -> None:
-    """Skip the figure, and say what it needs, unless data and PyTorch are there."""
+def require(size: str) -> None:
+    """Skip the figure, and say what it needs, unless data, PyTorch and, at full size, a GPU or the
+    wish to do without one are there."""
+    if not has_torch():
+        raise Skipped("needs PyTorch: pip install 'reluflow[torch]'")
+    require_images()
+    from reluflow.torch.training import device_of
+
+    if size == "full" and DEVICE not in os.environ and device_of().type == "cpu":
+        raise Skipped(
+            f"needs a GPU at this size: use --scaled, or set {DEVICE}=cpu and have weeks to spare"
+        )
+
+
+def require_images() -> None:
+    """Skip the figure unless both sets of images are there."""
     from reluflow.torch.images import cifar10_images, mnist_images
 
-    if torch_too and not has_torch():
-        raise Skipped("needs PyTorch: pip install 'reluflow[torch]'")
     try:
         for split in ("train", "test"):
             mnist_images(split=split)
@@ -85,7 +107,7 @@ def data_of(variant: str, seed: int, settings: Mapping[str, Any]) -> Dominoes:
 
 
 def runs_of(
-    variant: str, settings: Mapping[str, Any], folder: Path | None = None, device: str = "auto"
+    variant: str, settings: Mapping[str, Any], folder: Path | None = None
 ) -> list[dict[str, Any]]:
     """Results of all seeds of a variant; those in ``folder`` already are read."""
     seeds = [BASELINE_SEED] if variant == "cifar" else SEEDS[: settings["n_seeds"]]
@@ -94,7 +116,7 @@ def runs_of(
     with Progress(len(seeds), variant) as bar:
         for i, seed in enumerate(seeds):
             bar.update(i, time.monotonic() - began, f"seed {seed}")
-            results.append(run(variant, seed, settings, folder, device))
+            results.append(run(variant, seed, settings, folder))
     return results
 
 
@@ -103,7 +125,6 @@ def run(
     seed: int,
     settings: Mapping[str, Any],
     folder: Path | None = None,
-    device: str = "auto",
     until: int | None = None,
 ) -> dict[str, Any]:
     """Train one network and probe it: accuracies, coefficients, norms by epoch.
@@ -119,22 +140,40 @@ def run(
     folder : Path, optional
         Keeps the state after every epoch, features to be probed, and the result; a run that was
         killed goes on from there with the same numbers. Nothing is kept without it.
-    device : str
-        "cpu", "cuda" or "auto".
     until : int, optional
         Stop after this epoch; no result then, only the records so far.
     """
     key = fingerprint({}, {**settings, **VARIANTS[variant], "variant": variant, "seed": seed})
     if folder is None:
         with tempfile.TemporaryDirectory() as name:
-            return run(variant, seed, settings, Path(name), device, until)
+            return run(variant, seed, settings, Path(name), until)
     place = folder / f"{variant.replace(' ', '-').replace('%', 'percent')}-{seed}-{key[:8]}"
     stored = place / "result.json"
     if stored.is_file():
         return dict(json.loads(stored.read_text()))
     place.mkdir(parents=True, exist_ok=True)
+    with alone_in(place):
+        if stored.is_file():  # made by another process in the meantime
+            return dict(json.loads(stored.read_text()))
+        return _run(variant, seed, settings, place, until)
+
+
+@contextlib.contextmanager
+def alone_in(place: Path) -> Iterator[None]:
+    """Keep other processes out of a run: figures made side by side share runs."""
+    if fcntl is None:
+        yield
+        return
+    with open(place / "lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _run(
+    variant: str, seed: int, settings: Mapping[str, Any], place: Path, until: int | None
+) -> dict[str, Any]:
     data = data_of(variant, seed, settings)
-    records = _train(variant, seed, settings, data, place, device, until)
+    records = _train(variant, seed, settings, data, place, until)
     if len(records) <= settings["epochs"]:
         if until is None:  # Ctrl-C: what there is has been kept
             raise KeyboardInterrupt
@@ -148,7 +187,7 @@ def run(
     }
     beside = place / "result.json.part"
     beside.write_text(json.dumps(result))
-    beside.replace(stored)
+    beside.replace(place / "result.json")
     shutil.rmtree(place / "features", ignore_errors=True)
     (place / "state.npz").unlink(missing_ok=True)
     return result
@@ -166,7 +205,6 @@ def _train(
     settings: Mapping[str, Any],
     data: Dominoes,
     place: Path,
-    device: str,
     until: int | None,
 ) -> list[dict[str, Any]]:
     from reluflow.torch.models import build
@@ -193,7 +231,7 @@ def _train(
         return {"validation": right, "norm": norm}
 
     return train(
-        model, data.train, recipe, seed=seed, device=device, look=look,
+        model, data.train, recipe, seed=seed, device=os.environ.get(DEVICE, "auto"), look=look,
         look_at=epochs_of(settings), checkpoint=place / "state.npz", until=until,
     )  # fmt: skip
 

@@ -34,7 +34,7 @@ def figure2(*, scale: float, seed: int = 0) -> Drawn:
 
     ends = [Rule(x, dash="--") for x in (grown, fitted, aligned)]
     named = [
-        Rule(grown, text="slow\ngrowth", place=0.9, dash="--"),
+        Rule(grown, text="slow\ngrowth", place=0.62, dash="--"),
         Rule(fitted, text="fit", place=0.62, dash="--"),
         Rule(aligned, text="re-\nalign", place=0.62, dash="--"),
     ]

@@ -74,7 +74,8 @@ class Monitor:
         Record each so many steps. By default at steps that grow geometrically, 24 in each
         factor of ten, as long as ``budget`` allows.
     budget : float
-        Largest share of the time of the loop that records may take; ignored with ``every``.
+        Largest share of the time of the loop that records may take, the one before training not
+        counted; ignored with ``every``.
     neurons : int
         Neurons followed one by one in each layer, drawn once.
     samples : int
@@ -117,14 +118,15 @@ class Monitor:
         self._steps = 0
         self._next = 0
         self._spent = 0.0
+        self._least = np.inf  # seconds of the quickest record
         self.records: list[dict[str, Any]] = []
         self.starts: dict[str, tuple[NDArray, NDArray]] = {}
         #: What the records say: arrays by layer, alignment, clusters, pictures.
         self.view = View(self.records, self.starts, [layer.name for layer in self.layers])
         if self.data is not None:
             self._look_at_inputs()
-        self._began = time.perf_counter()
         self.step()
+        self._spent, self._began = 0.0, time.perf_counter()
 
     @property
     def steps(self) -> NDArray[np.int64]:
@@ -148,7 +150,8 @@ class Monitor:
         if due:
             start = time.perf_counter()
             self._record(loss)
-            self._spent += time.perf_counter() - start
+            took = time.perf_counter() - start
+            self._spent, self._least = self._spent + took, min(self._least, took)
         self._steps += 1
         return due
 
@@ -157,16 +160,16 @@ class Monitor:
             return self._steps % self.every == 0
         if self._steps < self._next:
             return False
-        each = self._spent / max(1, len(self.records))
-        elapsed = time.perf_counter() - self._began
-        if self._steps and self._spent + each > self.budget * elapsed:
-            return False
+        if self._steps:
+            elapsed = time.perf_counter() - self._began
+            if self._spent + self._least > self.budget * elapsed:
+                return False
         self._next = max(self._steps + 1, int(self._steps * 1.1))
         return True
 
     @property
     def overhead(self) -> float:
-        """Share of the time since the start that records took."""
+        """Share of the time since the start that records took, the first one not counted."""
         return self._spent / max(1e-9, time.perf_counter() - self._began)
 
     def _record(self, batch_loss: float | Tensor | None) -> None:
