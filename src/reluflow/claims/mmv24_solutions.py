@@ -155,7 +155,7 @@ def every_selection_points_one_way(seed: int, draws: int) -> Comparison:
             slopes[on] = choice
             push = p.y * (p.X @ ((slopes * pull) @ p.X)) / (mu * size * strict)
             least = min(least, float(push.min()))
-    return at_least(least, 1.0, error=1e-9, what="least push over mu |x| |a| sum |l'| |x|")
+    return at_least(least - 1, -1e-12, what="least push over mu |x| |a| sum |l'| |x|, less 1")
 
 
 @cache

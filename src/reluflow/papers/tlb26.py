@@ -53,7 +53,9 @@ def figure1(*, descent: bool, scales: tuple[float, ...], draws: int, seed: int =
         )  # fmt: skip
         numbers["refined_first_epoch_of_descent"] = refined
     summary = _summary(made)
-    extras = [quotient_picture(scales), general_pictures()] + [random_draws(draws)] * (draws > 0)
+    extras = [quotient_picture(scales), general_pictures()]
+    if draws:
+        extras.append(random_draws(draws))
     for extra in extras:
         summary += extra.summary
         pictures += list(extra.pictures)
