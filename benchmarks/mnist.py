@@ -17,7 +17,7 @@ from reluflow.papers.mmv24_digits import LR, STEPS, WIDTH, small_start
 
 PROBE = 20  # steps measured at once
 ROUNDS = 3  # the best of so many counts, products and steps by turns
-IMAGES = 500  # of each digit, where flow is compared with the whole descent
+IMAGES = 200  # of each digit, where flow is compared with the whole descent
 
 
 def products(problem: Problem, dtype: str) -> Callable[[], float]:

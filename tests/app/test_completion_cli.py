@@ -59,7 +59,16 @@ def test_every_command_has_json_and_quiet(cli, command):
     assert "--quiet" in shown
 
 
+@pytest.mark.parametrize("command", ["run", "show", "plot", "list"])
+def test_so_has_every_command_of_sweep(cli, command):
+    shown = cli("sweep", command, "--help").out
+    assert "--json" in shown
+    assert "--quiet" in shown
+
+
 def test_quiet_leaves_json_and_errors(cli):
+    assert cli("sweep", "list", "--quiet").out == ""
+    assert json.loads(cli("sweep", "list", "-q", "--json").out)
     assert cli("datasets", "--quiet").out == ""
     assert "toy6" in json.loads(cli("datasets", "-q", "--json").out)
     assert cli("predict", "nothing", "-q").err.startswith("reluflow: unknown dataset")

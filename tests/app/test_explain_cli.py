@@ -1,14 +1,14 @@
 """reluflow explain on the command line, killed and resumed."""
 
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 
 COMMAND = [sys.executable, "-m", "reluflow.app.cli", "explain"]
@@ -35,27 +35,100 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path):
     assert not out.exists()
 
 
-def results(folder: Path) -> dict[str, bytes]:
-    files = [p for p in folder.rglob("*") if p.suffix in (".html", ".json")]
-    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
+# The command, with checkpoints so close together that some fall into the flow.
+OFTEN = """
+import sys
+import reluflow.app.explain_run as run
+from reluflow.app.cli import main
+run._WRITE_SECONDS = 0.01
+sys.argv = ["reluflow", "explain", "three-points", "-o", sys.argv[1]]
+main()
+"""
+
+
+def start(folder):
+    return subprocess.Popen(
+        [sys.executable, "-c", OFTEN, str(folder)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def until(condition):
+    """Wait, at most a minute, for something the child does."""
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never happened")
+
+
+def checkpoints(folder):
+    return list((folder / ".explain").glob("*.npz"))
+
+
+def results(folder):
+    """Every file of the folder; of the run its arrays, since HDF5 files hold times of the clock."""
+    found = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        name = str(path.relative_to(folder))
+        found[name] = arrays(path) if path.suffix == ".nc" else path.read_bytes()
+    return found
+
+
+def arrays(path):
+    found = {}
+
+    def take(name, item):
+        if isinstance(item, h5py.Dataset):
+            found[name] = item[()].tobytes() if hasattr(item[()], "tobytes") else item[()]
+
+    with h5py.File(path) as file:
+        file.visititems(take)
+    return found
 
 
 @pytest.mark.slow
 def test_killed_at_random_moments_it_ends_the_same(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     began = time.monotonic()
-    assert run("toy6", "-o", whole).returncode == 0
+    assert start(whole).wait() == 0
     length = time.monotonic() - began
     draw = random.Random(1)
-    for _ in range(4):
-        child = subprocess.Popen(
-            [*COMMAND, "toy6", "-o", str(broken)], stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+    for _ in range(3):
+        child = start(broken)
         time.sleep(draw.uniform(0.2, 1.0) * length)
-        os.kill(child.pid, signal.SIGKILL)
+        child.send_signal(signal.SIGKILL)
         child.wait()
         assert not list(broken.glob("*.part"))
-    assert run("toy6", "-o", broken).returncode == 0
+    assert start(broken).wait() == 0
     assert results(broken) == results(whole)
     assert not (broken / ".explain").exists()
+
+
+@pytest.mark.slow
+def test_killed_in_the_flow_it_goes_on_from_the_checkpoint(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert start(whole).wait() == 0
+    child = start(broken)
+    until(lambda: checkpoints(broken))
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    (left,) = checkpoints(broken)
+    with np.load(left) as state:
+        assert state["numbers"][0] > 0.0  # the time reached
+    assert start(broken).wait() == 0
+    assert results(broken) == results(whole)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_with_a_sentence_and_leaves_a_checkpoint(tmp_path):
+    out = tmp_path / "out"
+    child = start(out)
+    until(lambda: checkpoints(out))
+    child.send_signal(signal.SIGINT)
+    said = child.communicate()[1]
+    assert child.returncode == 130
+    assert said.strip() == f"reluflow: interrupted: the same command goes on from what is in {out}"
+    assert checkpoints(out)
+    assert start(out).wait() == 0
+    assert (out / "report.json").is_file()

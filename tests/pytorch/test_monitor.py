@@ -94,6 +94,8 @@ def test_what_is_recorded_of_a_network_of_convolutions():
     assert np.isfinite(monitor["batch_loss"][1:]).all()
     assert monitor["0", "alignment"].shape == (5, 6)
     assert (np.abs(monitor["3", "alignment"]) <= 1 + 1e-6).all()
+    with pytest.raises(ReluflowError, match="the last layer"):
+        monitor["7", "alignment"]
 
 
 @pytest.fixture(name="two_layer")

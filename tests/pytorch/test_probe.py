@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from reluflow import ReluflowError
-from reluflow.torch.probe import Features, Probe, Score, drop, simplicity_bias
+from reluflow.torch.probe import Probe, Score, drop
+from reluflow.torch.simplicity import Features, simplicity_bias
 
 
 def made(rng, n=600, k=8, strength=1.0):

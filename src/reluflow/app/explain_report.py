@@ -80,7 +80,8 @@ def _pictures(page: Page, e: Explanation) -> None:
     if ends:
         page.figure(
             Picture(ends, columns=min(len(ends), 2), height=3.6),
-            "The network at the end, and the landscape G that small neurons climb.",
+            "The network at the end"
+            + (", and the landscape G that small neurons climb." if e.problem.d == 2 else "."),
         )
     if e.settings.image_shape is not None and e.groups:
         titles = [f"{'+' if g.sign > 0 else '-'}, {100 * g.share:.3g} %" for g in e.groups]
@@ -155,7 +156,7 @@ def _heat(e: Explanation) -> Panel:
     extent = (-0.5, e.problem.d - 0.5, len(groups) + 0.5, 0.5)
     return Panel(
         [Image(values, extent, bar=True)], "what the directions at the end read",
-        "feature", "direction",
+        "feature", "direction", xnames=feature_names(e.problem),
     )  # fmt: skip
 
 
@@ -191,8 +192,9 @@ def _directions(page: Page, e: Explanation) -> None:
     share = e.landscape.basin_fractions
     starts = "neurons of the start" if "estimated" in e.landscape.basins else "random starts"
     page.text(
-        f"{word} critical directions of the silent network, by growth rate; the share is that of "
-        f"{starts}, with positive and negative output weight, that turn there:"
+        f"{word} critical directions of the silent network, by growth rate"
+        + ("." if share is None else f"; the share is that of {starts}, with positive and ")
+        + ("" if share is None else "negative output weight, that turn there:")
     )
     rows: list[dict[str, Any]] = []
     for i in range(min(len(e.landscape), 12)):

@@ -14,7 +14,7 @@ from reluflow.problem import Problem
 from reluflow.runtime.checkpoint import fingerprint
 
 MAX_WEIGHTS = 50_000_000  # of the start
-PATH_WORK = 2e10  # m n^2 d: work of following every neuron through every hyperplane
+PATH_WORK = 2e9  # m n^2 d: work of following every neuron through every hyperplane
 STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
 LANDSCAPE_WORK = 2e9  # starts times entries of X in a search for directions
 OPTIMUM, OPTIMUM_PLANE = 200, 600  # entries of X up to which optima over all networks are searched

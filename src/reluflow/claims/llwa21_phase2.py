@@ -107,29 +107,29 @@ def follower(seed: int, m: int, printed: bool = False) -> Follower:
 
 @experiment("LLWA21-L5.3", quick={"draws": 4}, full={"draws": 100})
 def embedding_commutes(seed: int, draws: int) -> Found:
-    """flow(pi_b(th), t) = pi_b(flow(th, t)), b of both signs with zeros."""
+    """flow(pi_b(th), t) = pi_b(flow(th, t)), b of both signs, for pairs that meet no branching."""
     from reluflow.flow.flow import flow
 
-    worst, moved, branched = 0.0, math.inf, 0
+    worst, moved, used = 0.0, math.inf, 0
     for i in range(draws):
         rng = np.random.default_rng([seed, i])
         problem = draw(seed + i, 6)[0]
         W = rng.standard_normal((2, problem.d))
         pair = Network(W, np.linalg.norm(W, axis=1) * [1, -1], leak=problem.leak).scaled(-1.0)
-        b = rng.standard_normal(6) * (np.arange(6) > 0)
-        b[1:3] = np.abs(b[1:3]) * [1, -1]
-        on = b != 0  # neurons at zero stay there
-        few = flow(problem, pair, t_end=40.0, rtol=RTOL)
-        many = flow(problem, embed(b[on], pair), t_end=40.0, rtol=RTOL)
-        branched += branchings(Evidence.of(problem, few)) + branchings(Evidence.of(problem, many))
-        worst = max(worst, m_distance(many.final, embed(b[on], few.final)) / m_norm(many.final))
+        b = rng.standard_normal(5)
+        b[:2] = np.abs(b[:2]) * [1, -1]
+        few, many = (flow(problem, net, t_end=40.0, rtol=RTOL) for net in (pair, embed(b, pair)))
+        if branchings(Evidence.of(problem, few)) + branchings(Evidence.of(problem, many)):
+            continue
+        used += 1
+        worst = max(worst, m_distance(many.final, embed(b, few.final)) / m_norm(many.final))
         moved = min(moved, m_distance(few.final, pair) / m_norm(pair))
     return Found(
         [
+            at_least(used, draws / 2, what="draws that meet no branching"),
             at_most(worst, 1e-8, what="relative M-distance after time 40"),
             at_least(moved, 0.1, what="the pair has moved, relative"),
-        ],
-        [none_met(branched)],
+        ]
     )
 
 

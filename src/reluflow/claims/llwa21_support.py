@@ -136,7 +136,7 @@ def local_under_a5(seed: int, draws: int) -> Found:
     return Found(local_maximum(evidence.problem, seed, draws), [negatives_weak(evidence)])
 
 
-@experiment("LLWA21-TG.11", form="repaired", quick={"draws": 500}, full={"draws": 200_000})
+@experiment("LLWA21-TG.11", form="repaired", quick={"draws": 500}, full={"draws": 10_000})
 def local_under_a5_star(seed: int, draws: int) -> Found:
     """Where A.5* holds (hints, Figure 1 middle) no network near by has more margin."""
     comparisons: list[Comparison] = []

@@ -217,7 +217,8 @@ def _caption(numbers: dict[str, Any]) -> str:
     (mass, more), (_, gap) = numbers["mass_at_ends"], numbers["gap_at_ends"]
     grown, near = numbers["end_of_2a"], numbers["end_of_2"]
     return (
-        "Left the function, right the neurons by angle and norm (the inner circle is norm 0). The "
+        "Left the function, right the neurons by angle and norm (the inner circle is norm 0, the "
+        "rim a little more than the largest norm of that row). The "
         "steps of the paper's middle rows are lost. Ours are found by `phases` on the loss: phase "
         f"2a ends at step {grown:,}, where the first plateau does ({100 * DONE:g} % of the fall "
         f"done, sum of a^2 {mass:.3f}), phase 2 at step {near:,}, where the last plateau begins "

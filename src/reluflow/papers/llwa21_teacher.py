@@ -146,7 +146,7 @@ def table1(
     panels = [
         Panel(errors, "test error, data as described", "samples n", "percent",
               legend="upper right"),
-        Panel(gaps, "network minus SVM", "samples n", "points", ylim=(-4.5, 4.5),
+        Panel(gaps, "network minus SVM", "samples n", "points", ylim=(-4.5, 6.0),
               legend="upper right"),
         Panel(agreements, "test points where both agree", "samples n", "percent",
               legend="lower right"),

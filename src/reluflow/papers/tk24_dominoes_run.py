@@ -73,7 +73,7 @@ def require(size: str) -> None:
     if not has_torch():
         raise Skipped("needs PyTorch: pip install 'reluflow[torch]'")
     require_images()
-    from reluflow.torch.training import device_of
+    from reluflow.torch.batches import device_of
 
     if size == "full" and DEVICE not in os.environ and device_of().type == "cpu":
         raise Skipped(
@@ -207,8 +207,9 @@ def _train(
     place: Path,
     until: int | None,
 ) -> list[dict[str, Any]]:
+    from reluflow.torch.batches import Recipe, extract
     from reluflow.torch.models import build
-    from reluflow.torch.training import Recipe, extract, train
+    from reluflow.torch.training import train
 
     about = VARIANTS[variant]
     options = {"width": settings["width"]} if settings["width"] else {}

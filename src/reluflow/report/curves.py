@@ -102,7 +102,7 @@ def loss_panel(
     top = 1.05 * float(run.loss.max()) if scale == "linear" else None
     return Panel(
         traces, "loss", ylabel="loss", yscale=scale, ylim=None if not top else (0.0, top),
-        legend="best" if len(traces) > 1 else "", **axis,
+        legend="below" if len(traces) > 1 else "", **axis,
     )  # fmt: skip
 
 
@@ -135,8 +135,8 @@ def log_norms_panel(
     sign = np.sign(run.final.a).astype(int)
     rows = _drawn(logs[-1])
     names = {
-        1: ("positive outer weight", POSITIVE),
-        -1: ("negative one", NEGATIVE),
+        1: ("positive output", POSITIVE),
+        -1: ("negative output", NEGATIVE),
         0: ("", NEUTRAL),
     }
     traces: list[Trace] = _jumps(run, process, log_scale)
@@ -148,7 +148,7 @@ def log_norms_panel(
         y = np.where(np.isfinite(logs[:, j]), logs[:, j], np.nan)
         traces.append(Line(x, y, shown, colour, width=0.9))
     title = _titled("sizes of neurons", rows.size, logs.shape[1])
-    return Panel(traces, title, ylabel="log10 |w|", legend="best", **_axis(run))
+    return Panel(traces, title, ylabel="log10 |w|", legend="below", **_axis(run))
 
 
 def cosines_panel(run: Trajectory, directions: ArrayLike, *, most: int = 8) -> Panel:

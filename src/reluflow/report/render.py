@@ -44,8 +44,15 @@ def draw(panel: Panel, ax: Axes | None = None, ink: str = "black", faint: str = 
         axes.set_aspect("equal")
     if not panel.axes:
         axes.set_axis_off()
+    if panel.xnames:
+        axes.set_xticks(range(len(panel.xnames)), panel.xnames)
+        long = sum(map(len, panel.xnames)) > 40
+        axes.tick_params(axis="x", labelrotation=60.0 if long else 0.0)
     if panel.legend:
-        axes.legend(loc=panel.legend, fontsize="small", labelcolor=ink, framealpha=0.0)
+        where: dict[str, Any] = {"loc": panel.legend}
+        if panel.legend == "below":
+            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 3}
+        axes.legend(fontsize="small", labelcolor=ink, framealpha=0.0, **where)
     return axes
 
 

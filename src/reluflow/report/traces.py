@@ -102,7 +102,9 @@ class Panel:
     hole : float
         Polar: radius of the inner circle that stands for 0, relative to the upper limit.
     legend : str
-        Where the legend stands ("best", "lower right", ...); "" for none.
+        Where the legend stands ("best", "lower right", "below" the axes, ...); "" for none.
+    xnames : sequence of str
+        Names of the ticks 0, 1, 2, ... of the x axis; its numbers if empty.
     equal : bool
         Same unit on both axes.
     axes : bool
@@ -121,6 +123,7 @@ class Panel:
     hole: float = 0.0
     legend: str = ""
     equal: bool = False
+    xnames: Sequence[str] = ()
     axes: bool = True
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,13 +13,15 @@ from reluflow._lazy import LazyPackage, make_lazy
 from reluflow.torch.need import need_torch
 
 if TYPE_CHECKING:
+    from reluflow.torch.batches import Recipe
     from reluflow.torch.convert import from_torch, to_torch
     from reluflow.torch.dominoes import dominoes
     from reluflow.torch.images import cifar10_images, mnist_images
     from reluflow.torch.models import ResNet18, SmallCNN, scale_parameters
     from reluflow.torch.monitor import Monitor
-    from reluflow.torch.probe import Probe, simplicity_bias
-    from reluflow.torch.training import Recipe, train
+    from reluflow.torch.probe import Probe
+    from reluflow.torch.simplicity import simplicity_bias
+    from reluflow.torch.training import train
 
 # name -> module that holds it
 _HOMES = {
@@ -32,10 +34,10 @@ _HOMES = {
     "ResNet18": "reluflow.torch.models",
     "SmallCNN": "reluflow.torch.models",
     "scale_parameters": "reluflow.torch.models",
-    "Recipe": "reluflow.torch.training",
+    "Recipe": "reluflow.torch.batches",
     "train": "reluflow.torch.training",
     "Probe": "reluflow.torch.probe",
-    "simplicity_bias": "reluflow.torch.probe",
+    "simplicity_bias": "reluflow.torch.simplicity",
 }
 
 __all__ = [

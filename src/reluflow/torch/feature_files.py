@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.errors import ReluflowError
-from reluflow.torch.probe import Features
+from reluflow.torch.simplicity import Features
 
 _MAX_BYTES = 1 << 31
 _HELD_OUT = 0.25

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +20,14 @@ class Layer:
     """A watched layer; neuron j is row j of its weights, flattened, with its bias at the end.
 
     ``rows`` are the neurons that are followed one by one, ``after`` the next layer if its inputs
-    are this layer's outputs.
+    are this layer's outputs, ``last`` whether the model lists no layer after it.
     """
 
     name: str
     module: nn.Module
     rows: Tensor
     after: nn.Module | None = None
+    last: bool = False
     top: Tensor | None = field(default=None)  # estimate of the top singular vector
 
     @property
@@ -65,23 +69,29 @@ class Layer:
             self.top = v / v.norm().clamp_min(torch.finfo(v.dtype).tiny)
         return (W @ self.top).norm()
 
+    @property
+    def lists_inputs(self) -> bool:
+        """Whether :meth:`inputs` can be asked: linear layers and 2-d convolutions."""
+        if isinstance(self.module, nn.Conv2d):
+            return self.module.groups == 1 and not isinstance(self.module.padding, str)
+        return isinstance(self.module, nn.Linear)
+
     def inputs(self, x: Tensor, per_sample: int, generator: torch.Generator) -> Tensor:
         """What the neurons are multiplied with: (n, p, d), p patches of each sample for a
         convolution (drawn if there are more), with a constant 1 where there is a bias."""
         if isinstance(self.module, nn.Linear):
             rows = x.reshape(len(x), -1, x.shape[-1])
-        elif isinstance(self.module, nn.Conv2d) and self.module.groups == 1:
+        else:
+            assert isinstance(self.module, nn.Conv2d)
             conv = self.module
-            padding = conv.padding if not isinstance(conv.padding, str) else 0
+            assert not isinstance(conv.padding, str)
             rows = nn.functional.unfold(
                 x,
                 conv.kernel_size,
                 conv.dilation,
-                padding,
+                conv.padding,
                 conv.stride,
             ).transpose(1, 2)
-        else:
-            raise ReluflowError(f"layer {self.name}: inputs of {self.module} cannot be listed")
         if rows.shape[1] > per_sample:
             rows = rows[:, torch.randperm(rows.shape[1], generator=generator)[:per_sample]]
         if self.module.bias is not None:
@@ -109,10 +119,11 @@ def find_layers(
         count = module.weight.shape[0]
         rows = torch.randperm(count, generator=generator)[:neurons].sort().values
         following = order.index(name) + 1
-        after = known[order[following]] if following < len(order) else None
+        last = following == len(order)
+        after = None if last else known[order[following]]
         if after is not None and not _fits(module, after):
             after = None
-        layers.append(Layer(name, module, rows.to(module.weight.device), after))
+        layers.append(Layer(name, module, rows.to(module.weight.device), after, last))
     return layers
 
 
@@ -123,3 +134,22 @@ def _fits(module: nn.Module, after: nn.Module) -> bool:
     if isinstance(after, nn.Linear) and not isinstance(module, nn.Linear):
         return inside % outside == 0
     return bool(inside == outside and isinstance(after, nn.Linear) == isinstance(module, nn.Linear))
+
+
+@contextlib.contextmanager
+def given_to(layers: list[Layer]) -> Iterator[dict[str, Tensor]]:
+    """What each layer is given when the model runs inside, by name."""
+    given: dict[str, Tensor] = {}
+
+    def keeper(name: str) -> Callable[[nn.Module, Any], None]:
+        def keep(module: nn.Module, arguments: Any) -> None:
+            given.setdefault(name, arguments[0].detach())
+
+        return keep
+
+    hooks = [layer.module.register_forward_pre_hook(keeper(layer.name)) for layer in layers]
+    try:
+        yield given
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from reluflow.errors import ReluflowError
-from reluflow.torch.layers import find_layers
+from reluflow.torch.layers import find_layers, given_to
 from reluflow.torch.measures import (
     default_loss,
     evaluating,
@@ -124,7 +124,7 @@ class Monitor:
         #: What the records say: arrays by layer, alignment, clusters, pictures.
         self.view = View(self.records, self.starts, [layer.name for layer in self.layers])
         if self.data is not None:
-            self._look_at_inputs()
+            self.starts.update(self._inputs_and_pulls())
         self.step()
         self._spent, self._began = 0.0, time.perf_counter()
 
@@ -211,37 +211,29 @@ class Monitor:
         parts_of = {layer.name: [next(rest) for _ in layer.parts] for layer in wanted}
         return {n: parts for n, parts in parts_of.items() if all(g is not None for g in parts)}
 
-    def _value(self, outputs: Tensor, y: Tensor) -> Tensor:
-        return default_loss(outputs, y) if self._loss is None else self._loss(outputs, y)
-
-    def _look_at_inputs(self) -> None:
-        """Inputs of every layer and pulls on the outputs, before training."""
+    def _inputs_and_pulls(self) -> dict[str, tuple[NDArray, NDArray]]:
+        """Inputs of the layers and pulls on the outputs, before training."""
         assert self.data is not None
         x, y = self.data
-        kept: dict[str, Tensor] = {}
-        hooks = [
-            layer.module.register_forward_pre_hook(_keeper(kept, layer.name))
-            for layer in self.layers
-        ]
-        try:
-            with evaluating(self.model), torch.enable_grad():
+        with evaluating(self.model), given_to(self.layers) as given, torch.enable_grad():
+            try:
                 outputs = self.model(x)
                 (pull,) = torch.autograd.grad(-self._value(outputs, y), outputs)
-        except RuntimeError as error:
-            why = str(error).splitlines()[0]
-            raise ReluflowError(f"the model does not take the monitor's data: {why}") from None
-        finally:
-            for hook in hooks:
-                hook.remove()
+            except RuntimeError as error:
+                why = str(error).splitlines()[0]
+                raise ReluflowError(f"the model does not take the monitor's data: {why}") from None
         P = pull.reshape(len(pull), -1).double().cpu().numpy()
+        found = {}
         for layer in self.layers:
-            try:
-                rows = layer.inputs(kept[layer.name], self._patches, self._generator)
-            except (ReluflowError, KeyError):
-                continue
-            count = rows.shape[1]
-            X = rows.reshape(-1, rows.shape[-1]).double().cpu().numpy()
-            self.starts[layer.name] = (X, np.repeat(P / count, count, axis=0))
+            if not layer.last and layer.name in given and layer.lists_inputs:
+                rows = layer.inputs(given[layer.name], self._patches, self._generator)
+                count = rows.shape[1]
+                X = rows.reshape(-1, rows.shape[-1]).double().cpu().numpy()
+                found[layer.name] = (X, np.repeat(P / count, count, axis=0))
+        return found
+
+    def _value(self, outputs: Tensor, y: Tensor) -> Tensor:
+        return default_loss(outputs, y) if self._loss is None else self._loss(outputs, y)
 
     def __getitem__(self, key: str | tuple[str, str]) -> NDArray:
         """``monitor["margin"]`` by record, ``monitor["layer", "norms"]`` by record and neuron."""
@@ -254,15 +246,6 @@ class Monitor:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write all records into one .npz file."""
         return self.view.save(path)
-
-
-def _keeper(kept: dict[str, Tensor], name: str) -> Callable[[nn.Module, Any], None]:
-    """A hook that keeps what a layer is given and hands nothing back."""
-
-    def keep(module: nn.Module, given: Any) -> None:
-        kept.setdefault(name, given[0].detach())
-
-    return keep
 
 
 def _checked(data: tuple[Tensor, Tensor], samples: int) -> tuple[Tensor, Tensor]:

@@ -72,7 +72,7 @@ class View:
             if layer not in self.starts:
                 raise ReluflowError(
                     f"extremal directions of {layer} need the layer's inputs: give the monitor "
-                    "data=(x, y); convolutions in groups or other than 2-d have none"
+                    "data=(x, y); the last layer and convolutions other than plain 2-d have none"
                 )
             X, P = self.starts[layer]
             first = self[layer, "directions"][0]

@@ -43,7 +43,7 @@ def probe(
     samples, size of the coefficients, and the drop from early to late with its test.
     """
     from reluflow.torch.feature_files import read_features
-    from reluflow.torch.probe import simplicity_bias
+    from reluflow.torch.simplicity import simplicity_bias
 
     if not strength > 0:
         raise ReluflowError(f"--C must be positive, got {strength:g}")

@@ -213,13 +213,14 @@ def xor_orbit(
 def remaining_fixture(
     *, loss: str | Loss = "logistic", leak: float = 0.0, reduction: str = "mean"
 ) -> Problem:
-    """Six points whose neurons grow at six different rates, for the slower group R of [TK24]_.
+    """Six points whose neurons grow at seven different rates, for the slower group R of [TK24]_.
 
     On exact XOR data nearly every neuron grows at the top rate; here most do not. The points are
     ours. ``known`` (ReLU only): ``growth_rates``, in descending order, and ``directions`` where
     neurons of the outer ``signs`` come to rest; each rate is the norm of the pull of the active
     samples after projection off the sample that lies on the kink, if any. The third direction is
-    exactly orthogonal to the third sample and attracts only from the side where that is active.
+    exactly orthogonal to the third sample and attracts only from the side where that is active;
+    the fifth is orthogonal to the first sample and attracts from both.
     """
     X = np.array(
         [
@@ -241,6 +242,7 @@ def remaining_fixture(
         (-1, [3, 4], []),
         (1, [0, 1, 5], [2]),
         (-1, [3, 5], [0]),
+        (-1, [3], [0]),
         (1, [2, 5], [4]),
         (1, [0, 2, 5], []),
     ]
