@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,13 +188,27 @@ def test_large_data_are_estimated():
         assert (sign * found.values).max() == pytest.approx(best, rel=1e-3)
 
 
+@pytest.mark.slow
+def test_example_file_with_a_column_of_noise():
+    problem = datasets.load(Path(__file__).parents[2] / "examples" / "harvest.csv")
+    found = explain(problem, progress=False)
+    text = said(found)
+    assert "behaves as two neurons" in text["In short"]
+    assert "reads rain (+)." in text["Directions"]
+    assert "reads sun (-)." in text["Directions"]
+    assert "feature noise hardly moves any neuron" in text["Ignored"].lower()
+    assert found.comparison.agrees
+    assert found.comparison.who is True
+
+
+@pytest.mark.slow
 def test_images_of_many_pixels_end_in_a_verdict(tmp_path):
     rng = np.random.default_rng(5)
-    X = rng.standard_normal((1500, 400)) / 20.0
-    y = np.repeat([1.0, -1.0], 750)
+    X = rng.standard_normal((800, 400)) / 20.0
+    y = np.repeat([1.0, -1.0], 400)
     X[:, :40] += 0.3 * y[:, None]
     problem = Problem(X, y, loss="logistic", name="blobs")
-    found = explain(problem, m=30, image_shape=(20, 20), out=tmp_path, progress=False)
+    found = explain(problem, m=32, image_shape=(20, 20), out=tmp_path, progress=False)
     text = said(found)
     assert found.run.status.code == "loss"
     assert "two neurons" in text["In short"]

@@ -54,8 +54,8 @@ def start(folder):
 
 
 def until(condition):
-    """Wait, at most a minute, for something the child does."""
-    for _ in range(6000):
+    """Wait, at most ten minutes, for something the child does."""
+    for _ in range(60_000):
         if condition():
             return
         time.sleep(0.01)

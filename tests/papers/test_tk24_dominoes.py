@@ -44,14 +44,14 @@ def _data(tmp_path, monkeypatch):
 
 
 def test_sizes_are_the_papers():
-    """256 epochs, six seeds, probes at 17 epochs, 5 without penalty; the ratio of steps is 16."""
+    """256 epochs, six seeds, probes at 17 epochs, 5 without penalty; as much decay when scaled."""
     assert (FULL["epochs"], FULL["n_seeds"], FULL["batch"]) == (256, 6, 128)
     assert tk24_dominoes_run.SEEDS == (3313, 1998, 1900, 1608, 3585, 96)
     assert epochs_of(FULL) == list(range(0, 257, 16))
     assert epochs_of(FULL, FULL["free_every"]) == [0, 64, 128, 192, 256]
-    steps = {name: s["epochs"] * -(-n // s["batch"]) for name, s, n in
-             (("full", FULL, 37_500), ("scaled", SCALED, 7_500))}  # fmt: skip
-    assert steps["full"] / steps["scaled"] == pytest.approx(16, abs=0.5)
+    decay = [s["lr"] * s["weight_decay"] * s["epochs"] * -(-n // s["batch"])
+             for s, n in ((FULL, 37_500), (SCALED, 7_500))]  # fmt: skip
+    assert decay[1] / decay[0] == pytest.approx(1, abs=0.05)
     assert VARIANTS["small start"]["scale"] == VARIANTS["cifar"]["scale"] == 2.0**-5
 
 
@@ -123,19 +123,19 @@ class TestRuns:
 
 
 def fake(early, late, free=50.0):
-    """A finished run with the given object accuracies at epochs 10 and 40."""
+    """A finished run with the given object accuracies at epochs 40 and 160."""
 
     def probe(accuracy, size):
         epochs = epochs_of(SCALED)
-        return {"epochs": epochs, "accuracy": accuracy, "coefficients": [size] * 5,
-                "settled": [True] * 5}  # fmt: skip
+        return {"epochs": epochs, "accuracy": accuracy, "coefficients": [size] * 9,
+                "settled": [True] * 9}  # fmt: skip
 
-    objects = [0.1, early, early, late, late]
+    objects = [0.1, early, early, *[late] * 6]
     return {
-        "records": [{"epoch": 40, "right": 1.0, "validation": 0.7}],
+        "records": [{"epoch": 160, "right": 1.0, "validation": 0.7}],
         "probes": {
             "objects": probe(objects, 1.0),
-            "digits": probe([0.5, 0.9, 0.95, 0.99, 0.99], 1.0),
+            "digits": probe([0.5, *[0.99] * 8], 1.0),
             "objects, no penalty": probe(objects, free),
         },
     }
@@ -145,7 +145,7 @@ def test_effects_are_seen_only_where_they_are():
     """A drop, a ratio and a shortcut that are put in are seen; their absence is said."""
     with_drop = [fake(0.45 + 0.01 * k, 0.37 + 0.012 * k) for k in range(5)]
     found = tk24_dominoes_view.effects(with_drop, SCALED, fake(0, 0))
-    assert (found["early"], found["late"]) == (10, 40)
+    assert (found["early"], found["late"]) == (40, 160)
     seen = tk24_dominoes_view.seen_of(found, "scaled", 5)
     assert [c.status for c in seen] == [Status.HOLDS] * 5
     assert found["drop"].mean == pytest.approx(0.076)

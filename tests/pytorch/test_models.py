@@ -169,7 +169,7 @@ def look(epoch, model):
 model = build("small", 2.0 ** -3, 0, width=4)
 records = train(model, dominoes(folder).train, Recipe(epochs=4, batch=50), look=look,
                 look_at=range(5), device="cpu", checkpoint=state)
-print(json.dumps([records, [float(p.double().sum()) for p in model.parameters()]]))
+print(json.dumps([records, [float(p.detach().double().sum()) for p in model.parameters()]]))
 """
 
 
@@ -196,7 +196,7 @@ def test_a_killed_run_ends_with_the_same_numbers(folder, tmp_path):
         look_at=range(5), device="cpu",
     )  # fmt: skip
     torch.set_num_threads(threads)
-    sums = [float(p.double().sum()) for p in model.parameters()]
+    sums = [float(p.detach().double().sum()) for p in model.parameters()]
     assert json.loads(resumed.stdout) == [records, sums]
 
 

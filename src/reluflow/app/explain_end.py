@@ -98,9 +98,12 @@ def interpolator(problem: Problem, point: Stationarity) -> Network | None:
                 return None
             with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is no result
                 run = flow(problem, now.widened(), max_steps=20_000, progress=False)
+                loss = float(problem.value(problem.outputs(run.final)))
             if run.status.code == "interrupted":
                 raise KeyboardInterrupt
-            if float(problem.value(problem.outputs(run.final))) <= _FITS * first:
+            if not np.isfinite(loss):
+                return None
+            if loss <= _FITS * first:
                 return run.final
             now = stationarity(problem, run.final)
     except ReluflowError:

@@ -164,7 +164,7 @@ def _swapped(problem: Problem, u1: Array, u2: Array, least: float, used: int) ->
     return least, used + 1
 
 
-@experiment("LLWA21-LF.2", quick={"starts": 2, "q": 500.0}, full={"starts": 40, "q": 5000.0})
+@experiment("LLWA21-LF.2", quick={"starts": 2, "q": 500.0}, full={"starts": 10, "q": 2000.0})
 def kkt_pairs_are_opposite(seed: int, starts: int, q: float) -> list[Comparison]:
     """Pairs with a1 > 0 > a2 that the flow leads to KKT directions end with w1 = -w2."""
     worst, unlike = 0.0, np.inf

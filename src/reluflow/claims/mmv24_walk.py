@@ -96,15 +96,17 @@ class Walk:
         """Every stay; at a kink the sample goes to the side P46 allows."""
         run = self.evidence.run
         assert run is not None
-        events = run.events
-        neuron = np.asarray(events.get("neuron", ()), dtype=int)
-        sample = np.asarray(events.get("sample", ()), dtype=int)
-        time = np.asarray(events.get("time", ()), dtype=float)
+        neuron, sample, time = (
+            np.asarray(run.events.get(key, ()), dtype=kind)
+            for key, kind in (("neuron", int), ("sample", int), ("time", float))
+        )
+        order = np.lexsort((time, neuron))
         first = self.c.start.W @ self.evidence.problem.X.T > 0
+        ends = np.searchsorted(neuron[order], np.arange(len(first) + 1))
         last = float(self.evidence.times[-1])
         for j in range(len(first)):
             active, since = first[j].copy(), 0.0
-            for i in np.flatnonzero(neuron == j)[np.argsort(time[neuron == j], kind="stable")]:
+            for i in order[ends[j] : ends[j + 1]]:
                 if time[i] > since:
                     yield Stay(j, since, float(time[i]), active.copy(), False)
                 since = float(time[i])
