@@ -102,6 +102,7 @@ class TestRuns:
         drawn = tk24_dominoes.figure4(**settings, folder=tmp_path)
         assert "quick" in drawn.pictures[0].title
         assert drawn.caption.startswith("Quick:")
+        assert all(c.what.startswith("quick size, ") for c in drawn.seen)
         made = {p.name for p in tmp_path.iterdir()}
         tk24_dominoes.figure8(**settings, folder=tmp_path)
         assert len({p.name for p in tmp_path.iterdir()} - made) == 2  # the usual start is new

@@ -96,8 +96,11 @@ def _pictures(page: Page, e: Explanation) -> None:
 
 def _loss(e: Explanation, run: Trajectory) -> Panel:
     process = e.process if e.comparison is not None else None
-    panel = loss_panel(run, process, log_scale=float(e.net.log_norms.max()))
-    return _cut(e, panel)
+    panel = _cut(e, loss_panel(run, process, log_scale=float(e.net.log_norms.max())))
+    if process is None or not e.problem.loss.margin:
+        return panel
+    # as far as it is shown the loss falls in steps, not to the smallest float
+    return replace(panel, yscale="linear", ylim=(0.0, 1.05 * float(run.loss.max())))
 
 
 def _cut(e: Explanation, panel: Panel) -> Panel:
@@ -153,10 +156,11 @@ def _heat(e: Explanation) -> Panel:
     """How strongly each direction at the end reads each feature."""
     groups = e.groups[:12]
     values = np.array([strengths(e.problem, g.direction) * np.sign(g.direction) for g in groups])
-    extent = (-0.5, e.problem.d - 0.5, len(groups) + 0.5, 0.5)
+    extent = (-0.5, e.problem.d - 0.5, len(groups) - 0.5, -0.5)
     return Panel(
         [Image(values, extent, bar=True)], "what the directions at the end read",
         "feature", "direction", xnames=feature_names(e.problem),
+        ynames=[str(i + 1) for i in range(len(groups))],
     )  # fmt: skip
 
 

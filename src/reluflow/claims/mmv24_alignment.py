@@ -21,7 +21,7 @@ from reluflow.claims.hypotheses import (
     positively_correlated,
 )
 from reluflow.claims.mmv24 import SURE
-from reluflow.claims.mmv24_constants import both_classes, not_aligned, small_start
+from reluflow.claims.mmv24_constants import both_classes, elsewhere, not_aligned, small_start
 from reluflow.claims.mmv24_walk import Walk, near_run, practical_run, scoped_run
 from reluflow.claims.verdict import Hypothesis, Status, at_least, at_most, equals
 
@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 
 DATA = [gradient_flow, margin_loss, no_leak, both_classes, positively_correlated]
 START = [balanced_start, not_aligned]
+SCOPE = [*DATA, *START, small_start("repaired")]
 NEEDS = ("path", "start", "flow", "time")
 
 
@@ -91,12 +92,15 @@ for _id, _check in (("MMV24-DT", leaves_patterns), ("MMV24-CAP", avoids_cap)):
         _id, form="printed", needs=NEEDS, given=[*DATA, *START, small_start("printed")],
         example=near_run, quick={"m": 12}, full={"m": 200},
     )(_in_form(_check, "printed"))  # fmt: skip
-    for _part, _sep in (("", False), ("SEP", True)):
-        claim(
-            _id, form="repaired", part=_part, needs=NEEDS,
-            given=[*DATA, *START, small_start("repaired")], example=scoped_run,
-            quick={"m": 20, "sep": _sep}, full={"m": 500},
-        )(_in_form(_check, "repaired"))  # fmt: skip
+    _repaired = _in_form(_check, "repaired")
+    claim(
+        _id, form="repaired", needs=NEEDS, given=SCOPE, example=scoped_run,
+        quick={"m": 20}, full={"m": 500},
+    )(_repaired)  # fmt: skip
+    elsewhere(
+        _id, _repaired, SCOPE, scoped_run, form="repaired", part="SEP",
+        quick={"m": 20, "sep": True}, full={"m": 500},
+    )  # fmt: skip
 
 
 def _kinks(walk: Walk) -> list[float]:
@@ -118,7 +122,7 @@ def _kinks(walk: Walk) -> list[float]:
 
 
 @claim(
-    "MMV24-P7", needs=NEEDS, given=[*DATA, *START, small_start("repaired")], example=scoped_run,
+    "MMV24-P7", needs=NEEDS, given=SCOPE, example=scoped_run,
     quick={"m": 20}, full={"m": 500},
 )  # fmt: skip
 def crosses_one_way(evidence: Evidence) -> Found:
@@ -157,12 +161,11 @@ def trapped_in_time(evidence: Evidence) -> Found:
 
 
 claim(
-    "MMV24-T1.1", needs=NEEDS, given=[*DATA, *START, small_start("repaired")],
-    example=practical_run, quick={"m": 20}, full={"m": 500},
-)(trapped_in_time)  # fmt: skip
+    "MMV24-T1.1", needs=NEEDS, given=SCOPE, example=practical_run, quick={"m": 20}, full={"m": 500}
+)(trapped_in_time)
 for _part, _sep in (("in scope", False), ("in scope, SEP", True)):
-    claim(
-        "MMV24-T1.1", part=_part, needs=NEEDS, given=[*DATA, *START, small_start("repaired")],
-        example=scoped_run, quick={"m": 20, "sep": _sep}, full={"m": 500}, expected=Status.HOLDS,
+    elsewhere(
+        "MMV24-T1.1", trapped_in_time, SCOPE, scoped_run, part=_part,
+        quick={"m": 20, "sep": _sep}, full={"m": 500}, expected=Status.HOLDS,
         reason="from the scale of Eq. 28, which only a flow in logarithms can start at",
-    )(trapped_in_time)  # fmt: skip
+    )  # fmt: skip

@@ -13,7 +13,7 @@ from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start
 from reluflow.claims.mmv24_alignment import DATA, NEEDS
-from reluflow.claims.mmv24_constants import early_scale
+from reluflow.claims.mmv24_constants import early_scale, elsewhere
 from reluflow.claims.mmv24_growth import Growth, long_run
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 
@@ -36,11 +36,11 @@ def late_claim(id: str, **options: Any) -> Callable[..., Any]:
             return made if isinstance(made, Found) else Found(made, story.reached)
 
         look.__doc__, look.__module__ = check.__doc__, check.__module__
-        for part, toy in (("", True), ("SEP", False)):
-            claim(
-                id, part=part, needs=NEEDS, given=GIVEN, example=long_run,
-                quick={**QUICK, "toy": toy}, full=FULL, **options,
-            )(look)  # fmt: skip
+        claim(id, needs=NEEDS, given=GIVEN, example=long_run, quick=QUICK, full=FULL, **options)(
+            look
+        )
+        elsewhere(id, look, GIVEN, long_run, part="SEP", quick={**QUICK, "toy": False},
+                  full=FULL, **options)  # fmt: skip
         return check
 
     return wrap

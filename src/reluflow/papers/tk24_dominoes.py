@@ -19,6 +19,7 @@ from reluflow.papers.tk24_dominoes_run import (
     runs_of,
 )
 from reluflow.papers.tk24_dominoes_view import (
+    at_size,
     caption_of,
     drawn_of,
     effects,
@@ -125,7 +126,7 @@ def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     words = [f"Digit probe at the end: {v:.1%} ({k})." for k, v in numbers.items()]
     return Drawn(
         [Picture(panels, 2, title_of("Probes of the digit", size), width=4.8)],
-        numbers, words, seen,
+        numbers, words, at_size(seen, size),
         caption_of(size, settings, "The paper has about 99 % from both starts."),
     )  # fmt: skip
 
@@ -190,7 +191,7 @@ def baseline(*, size: str, folder: Path | None = None, seed: int = 0, **settings
         [Picture([panel], title=title_of("CIFAR-10 alone", size), width=6)],
         {"epochs": epochs, "validation": accuracy, "train": run["records"][-1]["right"]},
         words,
-        [at_least(accuracy[-1], least, what="validation accuracy at the end")],
+        at_size([at_least(accuracy[-1], least, what="validation accuracy at the end")], size),
         caption_of(size, settings, "The paper's log has 78.4, 85.2, 88.1 and 92.6 % at epochs 64, "
                  "128, 192 and 256."),
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def drawn_of(
         "drop with 95 % matching digits."
     )
     return Drawn(
-        [Picture(panels, 1, title, width=6.4, height=2.9)], numbers, words, seen,
+        [Picture(panels, 1, title, width=6.4, height=2.9)], numbers, words, at_size(seen, size),
         caption_of(size, settings, paper),
     )  # fmt: skip
 
@@ -120,8 +121,13 @@ def probe_panels(runs: Runs, shown: Mapping[str, str], title: str = "") -> list[
     return [
         Panel([*accuracy, Rule(0.1, "y", text="chance", dash=":")], title, "epoch", "accuracy",
               legend=legend),
-        Panel(sizes, "", "epoch", "RMS coefficient", yscale="log"),
+        Panel(sizes, "", "epoch", "RMS coefficient", yscale="log" if len(shown) > 1 else "linear"),
     ]  # fmt: skip
+
+
+def at_size(seen: Sequence[Comparison], size: str) -> list[Comparison]:
+    """Comparisons that name the size they were made at: verdicts show it."""
+    return [replace(c, what=f"{size} size, {c.what}") for c in seen]
 
 
 def title_of(what: str, size: str) -> str:

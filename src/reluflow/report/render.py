@@ -48,6 +48,8 @@ def draw(panel: Panel, ax: Axes | None = None, ink: str = "black", faint: str = 
         axes.set_xticks(range(len(panel.xnames)), panel.xnames)
         long = sum(map(len, panel.xnames)) > 40
         axes.tick_params(axis="x", labelrotation=60.0 if long else 0.0)
+    if panel.ynames:
+        axes.set_yticks(range(len(panel.ynames)), panel.ynames)
     if panel.legend:
         where: dict[str, Any] = {"loc": panel.legend}
         if panel.legend == "below":

@@ -103,8 +103,8 @@ class Panel:
         Polar: radius of the inner circle that stands for 0, relative to the upper limit.
     legend : str
         Where the legend stands ("best", "lower right", "below" the axes, ...); "" for none.
-    xnames : sequence of str
-        Names of the ticks 0, 1, 2, ... of the x axis; its numbers if empty.
+    xnames, ynames : sequences of str
+        Names of the ticks 0, 1, 2, ... of an axis; its numbers if empty.
     equal : bool
         Same unit on both axes.
     axes : bool
@@ -124,6 +124,7 @@ class Panel:
     legend: str = ""
     equal: bool = False
     xnames: Sequence[str] = ()
+    ynames: Sequence[str] = ()
     axes: bool = True
 
     def to_dict(self) -> dict[str, Any]:
