@@ -28,10 +28,10 @@ class FlowKernels:
     """
 
     def __init__(self, needed: bool = True) -> None:
-        from reluflow.kernels.flow_step import rk_step
+        from reluflow.kernels.flow_step import stages
 
         self._worker: subprocess.Popen[bytes] | None = None
-        if needed and not compiled(rk_step):
+        if needed and not compiled(stages):
             self._worker = subprocess.Popen(
                 [sys.executable, "-m", "reluflow.app.explain_kernels"],
                 stdin=subprocess.DEVNULL,

@@ -11,23 +11,21 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels.boxls import box_least_norm
+from reluflow.kernels.inner import inner
 
 EPS = 2.220446049250313e-16
 PARALLEL = 32 * EPS  # |<D, x_k>| below this times |x_k| sum_i |c_i||x_i|: the neuron moves along
 
 
-_BLAS = 1000  # entries of X from which a call of the library pays
+_MANY = 1000  # entries of X from which sums over features may be taken in any order
 
 
-@njit(cache=True)
+@inner
 def cone_gradient(X, c, leak, u, D):
     """Write sum of slope_k c_k x_k over the samples with u_k != 0 into D."""
     n, d = X.shape
-    if X.size >= _BLAS:
-        f = np.where(u > 0, c, np.where(u < 0, leak * c, 0.0))
-        D[:] = np.dot(f, X)
-        return
-    D[:] = 0.0
+    for i in range(d):
+        D[i] = 0.0
     for k in range(n):
         slope = 1.0 if u[k] > 0 else (leak if u[k] < 0 else 0.0)
         if slope != 0.0:
@@ -35,31 +33,38 @@ def cone_gradient(X, c, leak, u, D):
                 D[i] += slope * c[k] * X[k, i]
 
 
-@njit(cache=True)
-def inner(x, y):
+@inner
+def product(w, X, k):
+    """<w, x_k>."""
     total = 0.0
-    for i in range(x.size):
-        total += x[i] * y[i]
+    for i in range(w.size):
+        total += w[i] * X[k, i]
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc"})
+def _long_product(w, X, k):
+    """<w, x_k>, several partial sums at a time."""
+    total = 0.0
+    for i in range(w.size):
+        total += w[i] * X[k, i]
+    return total
+
+
+@inner
 def products(X, w, out):
     """Write <w, x_k> into out (n,)."""
-    if X.size >= _BLAS:
-        out[:] = np.dot(X, w)
-        return
     for k in range(out.size):
-        out[k] = inner(w, X[k])
+        out[k] = product(w, X, k) if X.size < _MANY else _long_product(w, X, k)
 
 
-@njit(cache=True)
+@inner
 def _least_norm(base, X, c, leak, xn, box, nb, slope, D):
     """Minimise |base + sum over box of slope_k c_k x_k|; write slopes (by sample) and D."""
     d = base.size
     if nb == 1:
         k = box[0]
-        s = -inner(base, X[k]) / (c[k] * xn[k] * xn[k])
+        s = -product(base, X, k) / (c[k] * xn[k] * xn[k])
         slope[k] = min(1.0, max(leak, s))
         for i in range(d):
             D[i] = base[i] + slope[k] * c[k] * X[k, i]
@@ -75,7 +80,7 @@ def _least_norm(base, X, c, leak, xn, box, nb, slope, D):
         slope[box[b]] = found[b]
 
 
-@njit(cache=True)
+@inner
 def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
     """Resolve the face: new sides u_k for its samples (0: stays on it) and the gradient D.
 
@@ -88,16 +93,20 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
     cone_gradient(X, c, leak, u, D)
     if nf == 0:
         return True
-    base, sum_ = D.copy(), np.empty(d)
+    base, sum_ = np.empty(d), np.empty(d)
+    for i in range(d):
+        base[i] = D[i]
     box = np.empty(nf, np.int64)
-    move = np.zeros(nf, np.int8)  # 0: in the box; +-1: leaves to that side
+    move = np.empty(nf, np.int64)  # 0: in the box; +-1: leaves to that side
     for f in range(nf):
+        move[f] = 0
         branch[face[f]] = False
         slope[face[f]] = leak
     released = hold
     agreed = False
     for _ in range(8 * nf + 16):
-        sum_[:] = base
+        for i in range(d):
+            sum_[i] = base[i]
         nb = 0
         for f in range(nf):
             k = face[f]
@@ -111,7 +120,8 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
                 for i in range(d):
                     sum_[i] += slope[k] * c[k] * X[k, i]
         if nb == 0:
-            D[:] = sum_
+            for i in range(d):
+                D[i] = sum_[i]
         else:
             _least_norm(sum_, X, c, leak, xn, box, nb, slope, D)
         changed = False
@@ -119,7 +129,7 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
             k = face[f]
             if sa * c[k] <= 0.0:
                 continue
-            v = sa * inner(D, X[k])
+            v = sa * product(D, X, k)
             if move[f] == 0:
                 if abs(v) > PARALLEL * total * xn[k] and not leak < slope[k] < 1.0:
                     move[f] = 1 if v > 0 else -1
@@ -143,7 +153,7 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
     for f in range(nf):
         k = face[f]
         inside = move[f] == 0 and c[k] != 0.0 and leak < slope[k] < 1.0
-        v = sa * inner(D, X[k])
+        v = sa * product(D, X, k)
         if not inside and abs(v) > PARALLEL * total * xn[k]:
             u[k] = 1 if v > 0 else -1
     return agreed

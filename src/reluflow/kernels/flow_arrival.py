@@ -19,9 +19,18 @@ STAY, LEAVE = 0, 1  # what to do at a ridge
 
 
 @inner
+def overlap(X, i, k):
+    """<x_i, x_k>."""
+    s = 0.0
+    for e in range(X.shape[1]):
+        s += X[i, e] * X[k, e]
+    return s
+
+
+@inner
 def parallel(data, i, k):
     """Cosine sign (+1, -1) of two parallel samples, 0 when they are not parallel."""
-    s = dot(data.X, i, data.X[k])
+    s = overlap(data.X, i, k)
     size = data.norms[i] * data.norms[k]
     if size == 0.0 or abs(s) < (1.0 - 1e-12) * size:
         return 0
@@ -46,10 +55,11 @@ def through_zero(data, u, z, c):
     """
     n, d = data.X.shape
     D, tau = np.empty(d), np.empty(n)
-    v = u.copy()
-    turns = np.zeros(n, np.int64)
-    face_force(data, v, c, D, tau)
+    v, turns = np.empty(n, np.int8), np.zeros(n, np.int64)
+    for i in range(n):
+        v[i] = u[i]
     for _ in range(6 * n + 12):
+        face_force(data, v, c, D, tau)
         size = norm(D)
         if size == 0.0:
             return False
@@ -70,11 +80,11 @@ def through_zero(data, u, z, c):
         if same:
             k = outside(data, v, c, D, tau, 0.0)
             if k < 0:
-                u[:] = v
+                for i in range(n):
+                    u[i] = v[i]
                 return True
             high = c[k] != 0.0 and tau[k] / c[k] >= 1.0  # a face that does not hold: leave it
             v[k] = 1 if high == (z[d] * c[k] < 0.0) else -1
-        face_force(data, v, c, D, tau)
     return False
 
 
@@ -84,7 +94,9 @@ def resolve(data, u, z, c, policy):
     n, d = data.X.shape
     a = z[d]
     D, slopes = np.empty(d), np.empty(n)
-    scale = np.sum(np.abs(c) * data.norms)
+    scale = 0.0
+    for k in range(n):
+        scale += abs(c[k]) * data.norms[k]
     for _ in range(n + 1):
         dependent = face_force(data, u, c, D, slopes) > 0
         box_force(data, u, c, D, slopes)
@@ -114,7 +126,8 @@ def resolve(data, u, z, c, policy):
         if u[k] == 0:
             for _ in range(2):
                 h = dot(data.X, k, z)
-                z[:d] -= h / data.norms[k] ** 2 * data.X[k]
+                for e in range(d):
+                    z[e] -= h / data.norms[k] ** 2 * data.X[k, e]
 
 
 @inner
@@ -135,7 +148,7 @@ def goes_through(data, u, z, c, k):
             return False
         slope = 1.0 if u[i] > 0 else data.leak
         if slope != 0.0:
-            rest += slope * c[i] * dot(data.X, i, data.X[k])
+            rest += slope * c[i] * overlap(data.X, i, k)
         scale += abs(c[i]) * data.norms[i]
     push = c[k] * data.norms[k] ** 2
     scale += abs(c[k]) * data.norms[k]
@@ -163,10 +176,14 @@ def arrive(data, u, z, c, k, when, log, policy):
         u[k] = -u[k]
         note(log, k, when, CROSS)
         return
-    before = u.copy()
-    small = norm(z[:d]) <= 1e-11
-    if small and u[k] != 0 and through_zero(data, u, z, c):
-        z[:d] = 0.0
+    before, square = np.empty(u.size, np.int8), 0.0
+    for i in range(u.size):
+        before[i] = u[i]
+    for e in range(d):
+        square += z[e] * z[e]
+    if np.sqrt(square) <= 1e-11 and u[k] != 0 and through_zero(data, u, z, c):
+        for e in range(d):
+            z[e] = 0.0
     else:
         if u[k] == 0:
             D, slopes = np.empty(d), np.empty(u.size)

@@ -35,6 +35,17 @@ def rest_force(data, u, c, D):
 
 
 @inner
+def take_out(q, v):
+    """Subtract from v its part along the unit vector q; returns <q, v>."""
+    p = 0.0
+    for e in range(v.size):
+        p += q[e] * v[e]
+    for e in range(v.size):
+        v[e] -= p * q[e]
+    return p
+
+
+@inner
 def face_force(data, u, c, D, tau):
     """D_u(c), projected off the x_k with u_k = 0; tau_k = slope_k c_k there. Returns rank gap."""
     X = data.X
@@ -44,35 +55,36 @@ def face_force(data, u, c, D, tau):
         tau[k] = 0.0
     if faces == 0:
         return 0
-    Q, R = np.zeros((faces, d)), np.zeros((faces, faces))
+    Q, R = np.empty((faces, d)), np.empty((faces, faces))
     index = np.empty(faces, np.int64)
     rank = 0
     for k in range(n):
         if u[k] != 0:
             continue
-        q = X[k].copy()
+        q = Q[rank]
+        for e in range(d):
+            q[e] = X[k, e]
+        for b in range(rank):
+            R[b, rank] = 0.0
         for _ in range(2):
             for b in range(rank):
-                p = np.sum(Q[b] * q)
-                R[b, rank] += p
-                q -= p * Q[b]
+                R[b, rank] += take_out(Q[b], q)
         left = norm(q)
         if left <= 1e-12 * data.norms[k]:
-            R[:, rank] = 0.0
             continue
         R[rank, rank] = left
-        Q[rank] = q / left
+        for e in range(d):
+            q[e] /= left
         index[rank] = k
         rank += 1
-    x = np.zeros(rank)
+    x = np.empty(faces)
     for b in range(rank):
+        x[b] = 0.0
         for _ in range(2):
-            p = np.sum(Q[b] * D)
-            x[b] -= p
-            D -= p * Q[b]
+            x[b] -= take_out(Q[b], D)
     for b in range(rank - 1, -1, -1):
-        for q in range(b + 1, rank):
-            x[b] -= R[b, q] * x[q]
+        for i in range(b + 1, rank):
+            x[b] -= R[b, i] * x[i]
         x[b] /= R[b, b]
         tau[index[b]] = x[b]
     return faces - rank
@@ -88,7 +100,8 @@ def box_force(data, u, c, D, slopes):
     i = 0
     for k in range(n):
         if u[k] == 0:
-            Z[i] = c[k] * data.X[k]
+            for e in range(d):
+                Z[i, e] = c[k] * data.X[k, e]
             i += 1
     box_least_norm(base, Z, data.leak, s, D)
     i = 0
@@ -106,7 +119,10 @@ def outside(data, u, c, D, tau, floor):
     if lost > 0:  # dependent samples: slopes are not unique, compare the two forces
         best, slopes = np.empty(D.size), np.empty(u.size)
         box_force(data, u, c, best, slopes)
-        if norm(best - D) > 1e-9 * norm(best) + floor:
+        size, gap = norm(best), 0.0
+        for e in range(D.size):
+            gap += (best[e] - D[e]) * (best[e] - D[e])
+        if np.sqrt(gap) > 1e-9 * size + floor:
             for k in range(u.size):
                 if u[k] == 0 and (slopes[k] <= data.leak or slopes[k] >= 1.0):
                     return k
