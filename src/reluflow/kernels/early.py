@@ -81,7 +81,7 @@ def _follow(
                 square += V[j, i] * V[j, i]
             size = np.sqrt(square)
             for i in range(d):
-                V[j, i] /= size
+                V[j, i] /= size if size > 0.0 else np.nan
             found[j, OFFSET] = states[j, times.size - 1, d + 1] + found[j, SIZE] + np.log(size)
         else:
             found[j, OFFSET] += found[j, SIZE]
@@ -92,7 +92,7 @@ def _follow(
 def _fixed(x):
     """An array that a kernel reads: one type, so one version of the kernel is compiled."""
     out = np.ascontiguousarray(x).view()
-    out.flags.writeable = False
+    out.setflags(write=False)
     return out
 
 
@@ -103,13 +103,13 @@ def _follow_all(W, a, sides, X, c, leak, hold, floor, times, value, again, keep,
     states = np.full((m, times.size, d + 2), np.nan)
     counts, first = np.zeros((m, 6), np.int64), np.zeros(m + 1, np.int64)
     log = np.empty((most + (4 * m if keep else 0), 3))
-    given = _fixed(W), _fixed(a)
-    rules = _fixed(np.broadcast_to(hold, m)), float(floor), _fixed(times), float(value)
+    if sides is None:
+        sides = np.empty((0, n), np.int8)
+    W, a, X, c, hold, times = map(_fixed, (W, a, X, c, hold, times))
     j = 0
     while j < m:
         j = _follow(
-            j, *given, np.empty((0, n), np.int8) if sides is None else sides, _fixed(X),
-            _fixed(c), float(leak), *rules, bool(again), bool(keep), int(most),
+            j, W, a, sides, X, c, leak, hold, floor, times, value, again, keep, most,
             found, V, states, counts, first, log,
         )  # fmt: skip
         if j < m:
@@ -125,7 +125,7 @@ def align_all(W, a, X, c, leak, hold, value, keep, most):
     first[j]:first[j+1] of times, samples and kinds.
     """
     found, V, _, counts, first, log = _follow_all(
-        W, a, None, X, c, leak, hold, 0.0, np.empty(0), value, True, keep, most
+        W, a, None, X, c, leak, np.full(len(a), hold), 0.0, np.empty(0), value, True, keep, most
     )
     ends, signs = found[:, path.END].astype(np.int8), found[:, path.SIDE].astype(np.int8)
     numbers = found[:, [path.GROWTH, OFFSET, HIT, path.LAST]].T.copy()
@@ -141,7 +141,7 @@ def early_all(W, a, X, c, leak, hold, times, most):
     """
     d = W.shape[1]
     found, _, states, *_ = _follow_all(
-        W, a, None, X, c, leak, hold, 0.0, times, 0.5, False, False, most
+        W, a, None, X, c, leak, np.full(len(a), hold), 0.0, times, 0.5, False, False, most
     )
     states = states.swapaxes(0, 1)
     moves = found[:, path.PIECES] > 0

@@ -107,7 +107,7 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
     for _ in range(8 * nf + 16):
         for i in range(d):
             sum_[i] = base[i]
-        nb = 0
+        nb = np.int64(0)  # a plain 0 would have what it is passed to compiled twice
         for f in range(nf):
             k = face[f]
             if c[k] == 0.0:
