@@ -89,10 +89,58 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
     samples, ``face[:nf]`` the samples on the face (u_k = 0). ``slope`` and ``branch`` are
     written for these samples. Returns False if no consistent choice was found.
     """
-    d = X.shape[1]
     cone_gradient(X, c, leak, u, D)
     if nf == 0:
         return True
+    if nf == 1:
+        return _settled(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D)
+    # samples on one hyperplane have one slope, or slopes that add up to 1 + leak: one kink
+    n = c.size
+    tied, first = np.empty(n), np.empty(nf, np.int64)
+    leads, ties = np.empty(nf, np.int64), np.empty(nf, np.int64)
+    for k in range(n):
+        tied[k] = c[k]
+    heads = np.int64(0)
+    for f in range(nf):
+        k, ties[f] = face[f], 0
+        for h in range(heads):
+            way = _along(X, xn, k, leads[h])
+            if way != 0 and ties[f] == 0:
+                first[f], ties[f] = leads[h], way
+                tied[leads[h]] += c[k] * xn[k] / xn[leads[h]]
+                if way < 0:
+                    for i in range(X.shape[1]):
+                        D[i] += (1.0 + leak) * c[k] * X[k, i]
+        if ties[f] == 0:
+            leads[heads] = k
+            heads += 1
+    agreed = _settled(X, tied, leak, xn, total, sa, hold, u, leads, heads, slope, branch, D)
+    for f in range(nf):
+        if ties[f] != 0:
+            k = face[f]
+            u[k] = ties[f] * u[first[f]]
+            slope[k] = slope[first[f]] if ties[f] > 0 else 1.0 + leak - slope[first[f]]
+            branch[k] = branch[first[f]]
+    return agreed
+
+
+@inner
+def _along(X, xn, i, k):
+    """Sign of the cosine of parallel samples, 0 for others."""
+    if xn[i] == 0.0 or xn[k] == 0.0:
+        return 0
+    s = 0.0
+    for e in range(X.shape[1]):
+        s += X[i, e] * X[k, e]
+    if abs(s) < (1.0 - 1e-12) * xn[i] * xn[k]:
+        return 0
+    return 1 if s > 0.0 else -1
+
+
+@inner
+def _settled(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
+    """:func:`settle` for samples on different hyperplanes; D holds the gradient off the face."""
+    d = X.shape[1]
     base, sum_ = np.empty(d), np.empty(d)
     for i in range(d):
         base[i] = D[i]

@@ -45,7 +45,7 @@ def _note(t, k, kind, log, found):
 
 
 @inner
-def _note_face(t, c, sa, hold, u, was, mode, branch, face, nf, log, found):
+def _note_face(t, hold, u, was, mode, branch, face, nf, log, found):
     """Log what the samples of a resolved face did; mode: 0 off, 1 slides, 3 held, -1 at start."""
     for f in range(nf):
         k = face[f]
@@ -59,7 +59,7 @@ def _note_face(t, c, sa, hold, u, was, mode, branch, face, nf, log, found):
                 kind = EXIT
             mode[k] = 0
         else:
-            now = BRANCH if sa * c[k] > 0.0 else SLIDE
+            now = BRANCH if branch[k] else SLIDE
             if mode[k] != now:
                 kind = now
             mode[k] = now
@@ -144,7 +144,7 @@ def run(w, a, u, data, hold, times, states, v, value, known, log, found):
                     face[nf] = k
                     nf += 1
             agreed = settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D)
-            _note_face(t, c, sa, hold, u, was, mode, branch, face, nf, log, found)
+            _note_face(t, hold, u, was, mode, branch, face, nf, log, found)
             r = np.sqrt(_dot(D, D))
         if not agreed:
             break

@@ -11,7 +11,15 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels.flow_events import BRANCH, CROSS, EXIT, SLIDE, note
-from reluflow.kernels.flow_face import box_force, face_force, outside
+from reluflow.kernels.flow_face import (
+    box_force,
+    face_force,
+    outside,
+    parallel,
+    put,
+    tie,
+    tied_force,
+)
 from reluflow.kernels.flow_vector import dot, norm
 from reluflow.kernels.inner import inner
 
@@ -25,26 +33,6 @@ def overlap(X, i, k):
     for e in range(X.shape[1]):
         s += X[i, e] * X[k, e]
     return s
-
-
-@inner
-def parallel(data, i, k):
-    """Cosine sign (+1, -1) of two parallel samples, 0 when they are not parallel."""
-    s = overlap(data.X, i, k)
-    size = data.norms[i] * data.norms[k]
-    if size == 0.0 or abs(s) < (1.0 - 1e-12) * size:
-        return 0
-    return 1 if s > 0.0 else -1
-
-
-@inner
-def has_twin(data, u, k):
-    """Whether another face of u belongs to a sample parallel to x_k."""
-    found = False
-    for i in range(u.size):
-        if i != k and u[i] == 0:
-            found = found or parallel(data, i, k) != 0
-    return found
 
 
 @inner
@@ -94,29 +82,31 @@ def resolve(data, u, z, c, policy):
     n, d = data.X.shape
     a = z[d]
     D, slopes = np.empty(d), np.empty(n)
+    tied, e = np.empty(n, np.int8), np.empty(n)
     scale = 0.0
     for k in range(n):
         scale += abs(c[k]) * data.norms[k]
     for _ in range(n + 1):
-        dependent = face_force(data, u, c, D, slopes) > 0
-        box_force(data, u, c, D, slopes)
+        tie(data, u, c, tied, e)
+        dependent = tied_force(data, tied, e, D, slopes) > 0
+        box_force(data, tied, e, D, slopes)
         changed = False
         for k in range(n):
-            if u[k] != 0:
+            if tied[k] != 0:
                 continue
             v = dot(data.X, k, D)
             moving = abs(v) > 1e-12 * scale * data.norms[k]
             s = slopes[k]
-            if a * c[k] < 0.0:
+            if a * e[k] < 0.0:
                 # with dependent samples slopes are not unique: a bound alone says nothing
                 if (s <= data.leak + 1e-13 or s >= 1.0 - 1e-13) and (moving or not dependent):
-                    u[k] = 1 if s > 0.5 * (1.0 + data.leak) else -1
+                    put(data, u, k, 1 if s > 0.5 * (1.0 + data.leak) else -1)
                     changed = True
             elif moving and a != 0.0:  # a ridge is ridden only while its slope is admissible
-                u[k] = 1 if a * v > 0.0 else -1
+                put(data, u, k, 1 if a * v > 0.0 else -1)
                 changed = True
-            elif policy == LEAVE and a * c[k] > 0.0:
-                u[k] = 1
+            elif policy == LEAVE and a * e[k] > 0.0:
+                put(data, u, k, 1)
                 changed = True
             if changed:
                 break
@@ -126,8 +116,8 @@ def resolve(data, u, z, c, policy):
         if u[k] == 0:
             for _ in range(2):
                 h = dot(data.X, k, z)
-                for e in range(d):
-                    z[e] -= h / data.norms[k] ** 2 * data.X[k, e]
+                for i in range(d):
+                    z[i] -= h / data.norms[k] ** 2 * data.X[k, i]
 
 
 @inner
@@ -144,7 +134,8 @@ def goes_through(data, u, z, c, k):
     for i in range(n):
         if i == k or data.norms[i] == 0.0:
             continue
-        if u[i] == 0 or abs(dot(data.X, i, z)) <= 1e-13 * data.norms[i]:
+        near = abs(dot(data.X, i, z)) / data.norms[i]
+        if u[i] == 0 or near <= 1e-13 or (near <= 1e-8 and parallel(data, i, k) != 0):
             return False
         slope = 1.0 if u[i] > 0 else data.leak
         if slope != 0.0:
@@ -169,14 +160,16 @@ def arrive(data, u, z, c, k, when, log, policy):
         for i in range(u.size):
             if u[i] == 0:
                 note(log, i, when, BRANCH)
-                if policy == LEAVE:
-                    u[i] = 1
+        for i in range(u.size):
+            if u[i] == 0 and policy == LEAVE:
+                put(data, u, i, 1)
         return
     if goes_through(data, u, z, c, k):
         u[k] = -u[k]
         note(log, k, when, CROSS)
         return
     before, square = np.empty(u.size, np.int8), 0.0
+    tied, pulls = np.empty(u.size, np.int8), np.empty(u.size)
     for i in range(u.size):
         before[i] = u[i]
     for e in range(d):
@@ -187,26 +180,25 @@ def arrive(data, u, z, c, k, when, log, policy):
     else:
         if u[k] == 0:
             D, slopes = np.empty(d), np.empty(u.size)
-            box_force(data, u, c, D, slopes)
-            v = z[d] * dot(data.X, k, D)
+            tie(data, u, c, tied, pulls)
+            box_force(data, tied, pulls, D, slopes)
             high = slopes[k] > 0.5 * (1.0 + data.leak)
-            side = 1 if high == (z[d] * c[k] < 0.0) else -1
-            if has_twin(data, u, k) and v != 0.0:
-                side = 1 if v > 0.0 else -1
-            u[k] = side
-            for i in range(u.size):
-                if i != k and u[i] == 0 and parallel(data, i, k) != 0:
-                    u[i] = side * parallel(data, i, k)
+            put(data, u, k, 1 if high == (z[d] * pulls[k] < 0.0) else -1)
         else:
             u[k] = 0
             for i in range(u.size):
-                met = abs(dot(data.X, i, z)) <= 1e-13 * data.norms[i]
-                if i != k and u[i] != 0 and data.norms[i] > 0.0 and met:
+                near = abs(dot(data.X, i, z)) <= 1e-13 * data.norms[i]
+                if data.norms[i] > 0.0 and (near or parallel(data, i, k) != 0):
                     u[i] = 0
         resolve(data, u, z, c, policy)
+    tie(data, u, c, tied, pulls)
     for i in range(u.size):
         if u[i] != before[i]:
             if u[i] == 0:
-                note(log, i, when, SLIDE if z[d] * c[i] < 0.0 else BRANCH)
+                first = i
+                for k in range(i):
+                    if tied[i] != 0 and tied[k] == 0 and parallel(data, i, k) != 0:
+                        first = k
+                note(log, i, when, SLIDE if z[d] * pulls[first] < 0.0 else BRANCH)
             else:
                 note(log, i, when, EXIT if before[i] == 0 else CROSS)

@@ -17,17 +17,67 @@ def has_face(u):
 
 
 @inner
-def rest_force(data, u, c, D):
+def parallel(data, i, k):
+    """Cosine sign (+1, -1) of two parallel samples, 0 when they are not parallel."""
+    s = 0.0
+    for e in range(data.X.shape[1]):
+        s += data.X[i, e] * data.X[k, e]
+    size = data.norms[i] * data.norms[k]
+    if size == 0.0 or abs(s) < (1.0 - 1e-12) * size:
+        return 0
+    return 1 if s > 0.0 else -1
+
+
+@inner
+def tie(data, u, c, v, e):
+    """Faces on one hyperplane as one: pattern v and pulls e in which only its first sample counts.
+
+    With x_i = -r x_k the slopes add up to 1 + leak, so s c_k x_k + (1 + leak - s) c_i x_i is
+    s (c_k + r c_i) x_k + (1 + leak) c_i x_i. In v the others are 2 (parallel) or -2 (opposite).
+    """
+    faces = 0
+    for k in range(u.size):
+        v[k], e[k] = u[k], c[k]
+        if u[k] == 0 and data.norms[k] > 0.0:
+            faces += 1
+    if faces < 2:
+        return
+    for k in range(u.size):
+        if v[k] != 0:
+            continue
+        for i in range(k + 1, u.size):
+            if v[i] == 0:
+                way = parallel(data, i, k)
+                if way != 0:
+                    v[i] = 2 * way
+                    e[k] += c[i] * data.norms[i] / data.norms[k]
+
+
+@inner
+def put(data, u, k, side):
+    """Side of sample k, and of the samples on its hyperplane, for a neuron that leaves it."""
+    for i in range(u.size):
+        if i != k and u[i] == 0:
+            u[i] = side * parallel(data, i, k)
+    u[k] = side
+
+
+@inner
+def rest_force(data, v, c, D):
     """D = sum of slope_k c_k x_k over the samples off the faces; returns how many are on them."""
     n, d = data.X.shape
     for e in range(d):
         D[e] = 0.0
     faces = 0
     for k in range(n):
-        if u[k] == 0:
+        if v[k] == 0:
             faces += 1
             continue
-        s = c[k] if u[k] > 0 else data.leak * c[k]
+        if v[k] == 2:
+            continue
+        s = c[k] if v[k] > 0 else data.leak * c[k]
+        if v[k] == -2:
+            s += c[k]
         if s != 0.0:
             for e in range(d):
                 D[e] += s * data.X[k, e]
@@ -48,6 +98,15 @@ def take_out(q, v):
 @inner
 def face_force(data, u, c, D, tau):
     """D_u(c), projected off the x_k with u_k = 0; tau_k = slope_k c_k there. Returns rank gap."""
+    n = u.size
+    v, e = np.empty(n, np.int8), np.empty(n)
+    tie(data, u, c, v, e)
+    return tied_force(data, v, e, D, tau)
+
+
+@inner
+def tied_force(data, u, c, D, tau):
+    """:func:`face_force` of a pattern and pulls from :func:`tie`."""
     X = data.X
     n, d = X.shape
     faces = rest_force(data, u, c, D)
@@ -92,7 +151,7 @@ def face_force(data, u, c, D, tau):
 
 @inner
 def box_force(data, u, c, D, slopes):
-    """Element of minimal norm over slopes in [leak, 1] of the samples with u_k = 0."""
+    """Element of minimal norm over slopes in [leak, 1] of the samples with u_k = 0, once tied."""
     n, d = data.X.shape
     base = np.empty(d)
     faces = rest_force(data, u, c, base)
@@ -115,7 +174,15 @@ def box_force(data, u, c, D, slopes):
 @inner
 def outside(data, u, c, D, tau, floor):
     """Whether sliding on the faces of u needs a slope outside [leak, 1]; a sample, or -1."""
-    lost = face_force(data, u, c, D, tau)
+    v, e = np.empty(u.size, np.int8), np.empty(u.size)
+    tie(data, u, c, v, e)
+    return tied_outside(data, v, e, D, tau, floor)
+
+
+@inner
+def tied_outside(data, u, c, D, tau, floor):
+    """:func:`outside` of a pattern and pulls from :func:`tie`."""
+    lost = tied_force(data, u, c, D, tau)
     if lost > 0:  # dependent samples: slopes are not unique, compare the two forces
         best, slopes = np.empty(D.size), np.empty(u.size)
         box_force(data, u, c, best, slopes)
