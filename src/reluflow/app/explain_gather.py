@@ -76,6 +76,7 @@ def _gather(
         lambda: _limit(problem, None, 0.5 * settings.seconds),
         large or ("" if landscape.exact else "not all directions are known"),
     )
+    optimum = stages.run("optimum", lambda: optimum_of(problem), why_no_optimum(problem))
     last = None
     if process is not None and process.n_jumps:
         last = float(process.jump_times(log_scale=log_scale)[-1])
@@ -113,7 +114,6 @@ def _gather(
         seen = phases(run)
     groups = groups_of(problem, run.final)
     point, multipliers = conditions(stages, problem, run)
-    optimum = stages.run("optimum", lambda: optimum_of(problem), why_no_optimum(problem))
     small, big = None, None
     light = net.m * problem.X.size <= SMALL_RUN
     fitted = loss <= 1e-8 * float(problem.value(np.zeros(problem.n)))

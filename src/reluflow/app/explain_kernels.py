@@ -1,37 +1,64 @@
-"""The first use of a machine: compile the kernels of the flow beside the prediction."""
+"""The first use of a machine: compile kernels of the flow beside the prediction."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 NOTE = "compiling kernels (first use only)"
 
 
-def compiled(dispatcher: Any) -> bool:
-    """Whether the cache has some compiled version of a kernel."""
+def largest() -> list[tuple[Any, tuple[Any, ...]]]:
+    """Kernels of the flow that take longest to compile, with arguments of the types they get."""
+    from reluflow.flow.terms import method
+    from reluflow.kernels.flow_leap import leap_all
+    from reluflow.kernels.flow_scan import scan
+    from reluflow.kernels.flow_trace import trace_some
+    from reluflow.kernels.flow_types import Cones, Data, Frame, Members, Rules
+    from reluflow.kernels.flow_wheel import empty_wheel
+
+    one, two, three = np.empty(1), np.empty((1, 1)), np.empty((1, 1, 1))
+    index, flags, signs = np.empty(1, np.int64), np.zeros(1, bool), np.empty((1, 1), np.int8)
+    X, y = np.empty((1, 1)), np.empty(1)
+    X.flags.writeable = y.flags.writeable = False
+    data = Data(X, one, y, 0, 1.0, 1.0, 0.0, False)
+    cones = Cones(index, flags, one, index, one, two, two, index)
+    members, frame = Members(index, index, two, one), Frame(two, one, 1.0)
+    rules, wheel = Rules(1.0, 1.0, 1.0, 0), empty_wheel(flags, 1)
+    return [
+        (leap_all, (data, signs, members, flags, one, 1.0, 0.0, 0, signs, two)),
+        (trace_some, (
+            data, method(), cones, frame, members, index, one, index, 1.0, signs, three, two,
+            rules, 0.0, two, one, signs, two, two, True,
+        )),
+        (scan, (
+            data, cones, frame, signs, flags, three, two, members, index, wheel, rules, one,
+            index, one, index,
+        )),
+    ]  # fmt: skip
+
+
+def compiled(kernel: Any) -> bool:
+    """Whether the cache has a version of a kernel, made from the present source."""
     try:
-        folder = Path(dispatcher._cache.cache_path)
-    except AttributeError:  # no cache
+        return bool(kernel._cache._cache_file._load_index())
+    except AttributeError:  # no cache to fill
         return True
-    function = dispatcher.py_func
-    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-*.nbi"
-    return any(folder.glob(name))
 
 
 class FlowKernels:
-    """Compiles the kernels of `flow` in a process of its own, unless the cache has them.
+    """Compiles the kernels of `flow` in two processes, unless the cache has them.
 
-    The work takes as long as that of the prediction's kernels, so on two cores it costs nothing.
+    The largest ones are compiled by a worker while this process works on the prediction, the
+    others by :meth:`wait`: about as much work for each, so two cores are enough.
     """
 
     def __init__(self, needed: bool = True) -> None:
-        from reluflow.kernels.flow_step import rk_step
-
         self._worker: subprocess.Popen[bytes] | None = None
-        if needed and not compiled(rk_step):
+        if needed and not all(compiled(kernel) for kernel, _ in largest()):
             self._worker = subprocess.Popen(
                 [sys.executable, "-m", "reluflow.app.explain_kernels"],
                 stdin=subprocess.DEVNULL,
@@ -47,6 +74,7 @@ class FlowKernels:
     def wait(self) -> None:
         """Until the cache is filled; whatever went wrong there is compiled here when needed."""
         if self._worker is not None:
+            one_step()
             self._worker.wait()
 
     def __enter__(self) -> FlowKernels:
@@ -58,16 +86,36 @@ class FlowKernels:
             self._worker.wait()
 
 
-def main() -> None:
-    """Run a small flow: afterwards the cache has its kernels."""
-    from reluflow.flow.flow import flow
+def one_step() -> None:
+    """Take a step of a small flow without a look at kinks: compiles all but the `largest`."""
+    from reluflow.flow.cones import begin
+    from reluflow.flow.present import Present
+    from reluflow.flow.terms import data_of
+    from reluflow.flow.trial import Trial
+    from reluflow.kernels.flow_arrival import STAY
     from reluflow.network import initialize
     from reluflow.problem import datasets
-    from reluflow.trajectory import every
 
     problem = datasets.load("three-points")
-    net = initialize(problem, 20, 1e-6, rng=0)
-    flow(problem, net, save=every(1.0), progress=False)
+    state, _ = begin(problem, initialize(problem, 20, rng=0), data_of(problem, "time"), STAY)
+    now = Present(state, 1e-8, STAY)
+    now.stiffness()
+    now.log_sizes()
+    trial = Trial(now)
+    trial.attempt(1e-3)
+    trial.dense()
+    trial.sample()
+    trial.outputs_at(0.5)
+    trial.contributions(np.zeros(1, np.int64))
+    state.sync()
+
+
+def main() -> None:
+    """Compile the `largest` kernels into the cache."""
+    from numba import typeof
+
+    for kernel, given in largest():
+        kernel.compile(tuple(map(typeof, given)))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from reluflow.runtime import Progress
 
 T = TypeVar("T")
 STAGES = (
-    "directions", "alignment", "limit process", "infinite width", "simulation", "end", "optimum",
+    "directions", "alignment", "limit process", "infinite width", "optimum", "simulation", "end",
     "larger scale", "claims",
 )  # fmt: skip
 

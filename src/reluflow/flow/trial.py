@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from reluflow.flow.present import Present
 from reluflow.flow.terms import method
 from reluflow.kernels import flow_step as rk
+from reluflow.kernels.flow_dense import coefficients
 from reluflow.kernels.flow_field import field, outputs
 from reluflow.kernels.flow_members import starts
 from reluflow.kernels.flow_pull import pull_at
@@ -31,7 +32,7 @@ class Trial:
         s = now.state
         N, width = s.C.shape
         n, G = s.data.y.size, s.U.shape[0]
-        self.K, self.F = np.empty((16, N, width)), np.empty((8, N, width))
+        self.K, self.F = np.zeros((16, N, width)), np.empty((8, N, width))
         self.v, self.new = np.empty((N, width)), np.empty((N, width))
         self.work, self.spare = np.empty((N, width)), np.empty((N, width))
         self.field = np.empty(n), np.empty(n), np.empty((G, s.d))  # f, c, D of a stage
@@ -45,10 +46,7 @@ class Trial:
         """Step by h; the error in units of the tolerance."""
         now, s = self.now, self.now.state
         self.frame = Frame(now.unit, now.rates, h)
-        rk.rk_step(
-            s.data, s.cones, self.method, self.frame, self.extra, s.C, self.K, *self.field, self.v,
-            self.new,
-        )  # fmt: skip
+        self._stages(1, 13, self.v, self.new)
         growth = s.growth + h * now.rates
         error = rk.step_error(
             s.cones, self.method, self.frame, s.C, self.new, self.K, growth, self.work, self.spare
@@ -58,10 +56,15 @@ class Trial:
 
     def dense(self) -> None:
         """Prepare dense output."""
+        self._stages(13, 16, self.spare, self.work)
+        K, F = self.K.reshape(16, -1), self.F.reshape(8, -1)
+        coefficients(self.now.state.C.ravel(), self.v.ravel(), K, self.method.D, self.frame.h, F)
+
+    def _stages(self, first: int, last: int, v: Array, new: Array) -> None:
         s = self.now.state
-        rk.dense(
-            s.data, s.cones, self.method, self.frame, self.extra, s.C, self.v, self.K, *self.field,
-            self.work, self.F,
+        rk.stages(
+            s.data, s.cones, self.method, self.frame, self.extra, first, last, s.C, self.K,
+            *self.field, v, new,
         )  # fmt: skip
 
     def sample(self) -> None:

@@ -3,8 +3,10 @@
 import numpy as np
 from numba import njit
 
+from reluflow.kernels.inner import inner
 
-@njit(cache=True)
+
+@inner
 def _free_solution(q, Z, free, f, Q, R, x):
     """Minimise |q + sum_i x_i Z[free[i]]| over the first f free rows, by Gram-Schmidt twice.
 
@@ -38,7 +40,9 @@ def _free_solution(q, Z, free, f, Q, R, x):
         for i in range(d):
             Q[c, i] /= left
     # modified Gram-Schmidt on the right-hand side, then back substitution
-    r = q.copy()
+    r = np.empty(d)
+    for i in range(d):
+        r[i] = q[i]
     for c in range(f):
         p = 0.0
         for i in range(d):
@@ -61,9 +65,15 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
     """
     k, d = Z.shape
     size = np.empty(k)
-    scale = np.sqrt(np.sum(base * base))
+    square = 0.0
+    for c in range(d):
+        square += base[c] * base[c]
+    scale = np.sqrt(square)
     for i in range(k):
-        size[i] = np.sqrt(np.sum(Z[i] * Z[i]))
+        square = 0.0
+        for c in range(d):
+            square += Z[i, c] * Z[i, c]
+        size[i] = np.sqrt(square)
         scale += size[i]
         slopes[i] = lo if state[i] < 0 else 1.0
         state[i] = -1 if state[i] < 0 else 1
@@ -159,7 +169,8 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
                 move += (slopes[i] - old_slopes[i]) * Z[i, c]
             gain += move * (2.0 * D[c] + move)
         if ok and gain < 0.0:
-            banned[:] = False
+            for i in range(k):
+                banned[i] = False
             for c in range(d):
                 D[c] = trial[c]
         else:  # no progress beyond rounding: undo, and leave this bound alone
@@ -172,7 +183,7 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
             banned[j] = True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def box_least_norm(base, Z, lo, slopes, D):
     """Minimise |base + sum_i slopes_i Z_i| over lo <= slopes_i <= 1, exactly, by active sets.
 

@@ -11,23 +11,21 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels.boxls import box_least_norm
+from reluflow.kernels.inner import inner
 
 EPS = 2.220446049250313e-16
 PARALLEL = 32 * EPS  # |<D, x_k>| below this times |x_k| sum_i |c_i||x_i|: the neuron moves along
 
 
-_BLAS = 1000  # entries of X from which a call of the library pays
+_MANY = 1000  # entries of X from which sums over features may be taken in any order
 
 
-@njit(cache=True)
+@inner
 def cone_gradient(X, c, leak, u, D):
     """Write sum of slope_k c_k x_k over the samples with u_k != 0 into D."""
     n, d = X.shape
-    if X.size >= _BLAS:
-        f = np.where(u > 0, c, np.where(u < 0, leak * c, 0.0))
-        D[:] = np.dot(f, X)
-        return
-    D[:] = 0.0
+    for i in range(d):
+        D[i] = 0.0
     for k in range(n):
         slope = 1.0 if u[k] > 0 else (leak if u[k] < 0 else 0.0)
         if slope != 0.0:
@@ -35,31 +33,38 @@ def cone_gradient(X, c, leak, u, D):
                 D[i] += slope * c[k] * X[k, i]
 
 
-@njit(cache=True)
-def inner(x, y):
+@inner
+def product(w, X, k):
+    """<w, x_k>."""
     total = 0.0
-    for i in range(x.size):
-        total += x[i] * y[i]
+    for i in range(w.size):
+        total += w[i] * X[k, i]
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc"})
+def _long_product(w, X, k):
+    """<w, x_k>, several partial sums at a time."""
+    total = 0.0
+    for i in range(w.size):
+        total += w[i] * X[k, i]
+    return total
+
+
+@inner
 def products(X, w, out):
     """Write <w, x_k> into out (n,)."""
-    if X.size >= _BLAS:
-        out[:] = np.dot(X, w)
-        return
     for k in range(out.size):
-        out[k] = inner(w, X[k])
+        out[k] = product(w, X, k) if X.size < _MANY else _long_product(w, X, k)
 
 
-@njit(cache=True)
+@inner
 def _least_norm(base, X, c, leak, xn, box, nb, slope, D):
     """Minimise |base + sum over box of slope_k c_k x_k|; write slopes (by sample) and D."""
     d = base.size
     if nb == 1:
         k = box[0]
-        s = -inner(base, X[k]) / (c[k] * xn[k] * xn[k])
+        s = -product(base, X, k) / (c[k] * xn[k] * xn[k])
         slope[k] = min(1.0, max(leak, s))
         for i in range(d):
             D[i] = base[i] + slope[k] * c[k] * X[k, i]
@@ -75,7 +80,7 @@ def _least_norm(base, X, c, leak, xn, box, nb, slope, D):
         slope[box[b]] = found[b]
 
 
-@njit(cache=True)
+@inner
 def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
     """Resolve the face: new sides u_k for its samples (0: stays on it) and the gradient D.
 
@@ -84,21 +89,73 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
     samples, ``face[:nf]`` the samples on the face (u_k = 0). ``slope`` and ``branch`` are
     written for these samples. Returns False if no consistent choice was found.
     """
-    d = X.shape[1]
     cone_gradient(X, c, leak, u, D)
     if nf == 0:
         return True
-    base, sum_ = D.copy(), np.empty(d)
-    box = np.empty(nf, np.int64)
-    move = np.zeros(nf, np.int8)  # 0: in the box; +-1: leaves to that side
+    if nf == 1:
+        return _settled(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D)
+    # samples on one hyperplane have one slope, or slopes that add up to 1 + leak: one kink
+    n = c.size
+    tied, first = np.empty(n), np.empty(nf, np.int64)
+    leads, ties = np.empty(nf, np.int64), np.empty(nf, np.int64)
+    for k in range(n):
+        tied[k] = c[k]
+    heads = np.int64(0)
     for f in range(nf):
+        k, ties[f] = face[f], 0
+        for h in range(heads):
+            way = _along(X, xn, k, leads[h])
+            if way != 0 and ties[f] == 0:
+                first[f], ties[f] = leads[h], way
+                tied[leads[h]] += c[k] * xn[k] / xn[leads[h]]
+                if way < 0:
+                    for i in range(X.shape[1]):
+                        D[i] += (1.0 + leak) * c[k] * X[k, i]
+        if ties[f] == 0:
+            leads[heads] = k
+            heads += 1
+    agreed = _settled(X, tied, leak, xn, total, sa, hold, u, leads, heads, slope, branch, D)
+    for f in range(nf):
+        if ties[f] != 0:
+            k = face[f]
+            u[k] = ties[f] * u[first[f]]
+            slope[k] = slope[first[f]] if ties[f] > 0 else 1.0 + leak - slope[first[f]]
+            branch[k] = branch[first[f]]
+    return agreed
+
+
+@inner
+def _along(X, xn, i, k):
+    """Sign of the cosine of parallel samples, 0 for others."""
+    if xn[i] == 0.0 or xn[k] == 0.0:
+        return 0
+    s = 0.0
+    for e in range(X.shape[1]):
+        s += X[i, e] * X[k, e]
+    if abs(s) < (1.0 - 1e-12) * xn[i] * xn[k]:
+        return 0
+    return 1 if s > 0.0 else -1
+
+
+@inner
+def _settled(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
+    """:func:`settle` for samples on different hyperplanes; D holds the gradient off the face."""
+    d = X.shape[1]
+    base, sum_ = np.empty(d), np.empty(d)
+    for i in range(d):
+        base[i] = D[i]
+    box = np.empty(nf, np.int64)
+    move = np.empty(nf, np.int64)  # 0: in the box; +-1: leaves to that side
+    for f in range(nf):
+        move[f] = 0
         branch[face[f]] = False
         slope[face[f]] = leak
     released = hold
     agreed = False
     for _ in range(8 * nf + 16):
-        sum_[:] = base
-        nb = 0
+        for i in range(d):
+            sum_[i] = base[i]
+        nb = np.int64(0)  # a plain 0 would have what it is passed to compiled twice
         for f in range(nf):
             k = face[f]
             if c[k] == 0.0:
@@ -111,7 +168,8 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
                 for i in range(d):
                     sum_[i] += slope[k] * c[k] * X[k, i]
         if nb == 0:
-            D[:] = sum_
+            for i in range(d):
+                D[i] = sum_[i]
         else:
             _least_norm(sum_, X, c, leak, xn, box, nb, slope, D)
         changed = False
@@ -119,7 +177,7 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
             k = face[f]
             if sa * c[k] <= 0.0:
                 continue
-            v = sa * inner(D, X[k])
+            v = sa * product(D, X, k)
             if move[f] == 0:
                 if abs(v) > PARALLEL * total * xn[k] and not leak < slope[k] < 1.0:
                     move[f] = 1 if v > 0 else -1
@@ -143,7 +201,7 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
     for f in range(nf):
         k = face[f]
         inside = move[f] == 0 and c[k] != 0.0 and leak < slope[k] < 1.0
-        v = sa * inner(D, X[k])
+        v = sa * product(D, X, k)
         if not inside and abs(v) > PARALLEL * total * xn[k]:
             u[k] = 1 if v > 0 else -1
     return agreed

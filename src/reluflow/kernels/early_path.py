@@ -6,9 +6,8 @@ hyperplane, when its outer weight passes through zero, or when w itself does.
 """
 
 import numpy as np
-from numba import njit
 
-from reluflow.kernels.early_face import EPS, PARALLEL, inner, products, settle
+from reluflow.kernels.early_face import EPS, PARALLEL, products, settle
 from reluflow.kernels.early_piece import (
     growing_part,
     growth_to_cosine,
@@ -16,51 +15,64 @@ from reluflow.kernels.early_piece import (
     state_after,
     time_to,
 )
+from reluflow.kernels.inner import inner
 
 SNAP = 32.0  # in units of the tracked rounding error of w: what counts as lying on a hyperplane
 
 # how a path ends (a piece ends in one of these, in SIGN, in ORIGIN, or at a sample)
 GROWS, STILL, SHRINKS, RESTS, UNRESOLVED = 0, 1, 2, 3, 4
 UNKNOWN = 2  # a side that nobody remembers
-# kinds of events
-CROSS, SLIDE, EXIT, BRANCH, SIGN, ORIGIN = 0, 1, 2, 3, 4, 5
+CROSS, SLIDE, EXIT, BRANCH, SIGN, ORIGIN = 0, 1, 2, 3, 4, 5  # kinds of events
+# what is found out about a path
+END, GROWTH, SIDE, OFFSET, HIT, PIECES, EVENTS, LAST = 0, 1, 2, 3, 4, 5, 6, 7
 
 
-@njit(cache=True)
-def _note(t, k, kind, events, ne):
-    et, ek, ew = events
-    if ne < et.size:
-        et[ne], ek[ne], ew[ne] = t, k, kind
-    return ne + 1
+@inner
+def _dot(x, y):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
 
 
-@njit(cache=True)
-def _note_face(t, c, sa, hold, u, was, mode, branch, face, nf, events, ne):
+@inner
+def _note(t, k, kind, log, found):
+    """Append an event (time, sample, kind); what finds no room is counted alone."""
+    count = int(found[EVENTS])
+    if count < log.shape[0]:
+        log[count, 0], log[count, 1], log[count, 2] = t, k, kind
+    found[EVENTS] += 1.0
+
+
+@inner
+def _note_face(t, hold, u, was, mode, branch, face, nf, log, found):
     """Log what the samples of a resolved face did; mode: 0 off, 1 slides, 3 held, -1 at start."""
     for f in range(nf):
         k = face[f]
+        kind = -1
         if branch[k] and not hold:
-            ne = _note(t, k, BRANCH, events, ne)
+            _note(t, k, float(BRANCH), log, found)
         if u[k] != 0:
             if was[k] == -u[k]:
-                ne = _note(t, k, CROSS, events, ne)
+                kind = CROSS
             elif was[k] == 0:
-                ne = _note(t, k, EXIT, events, ne)
+                kind = EXIT
             mode[k] = 0
         else:
-            now = BRANCH if sa * c[k] > 0.0 else SLIDE
+            now = BRANCH if branch[k] else SLIDE
             if mode[k] != now:
-                ne = _note(t, k, now, events, ne)
+                kind = now
             mode[k] = now
+        if kind >= 0:
+            _note(t, k, float(kind), log, found)
         was[k] = 0
-    return ne
 
 
-@njit(cache=True)
+@inner
 def _update_hit(hit, t, w, e, v, value, p, a, J, r, delta):
     """Track the time from which cos(w, v) >= value for good, over a piece of growth delta."""
-    start = np.sqrt(inner(w, w))
-    wv, ev = inner(w, v), inner(e, v)
+    start = np.sqrt(_dot(w, w))
+    wv, ev = _dot(w, v), _dot(e, v)
     inside = wv >= value * start
     if np.isinf(delta):
         stays = True
@@ -75,8 +87,8 @@ def _update_hit(hit, t, w, e, v, value, p, a, J, r, delta):
     return t if np.isnan(hit) else hit
 
 
-@njit(cache=True)
-def run(w, a, u, data, save, v, value, known, events):
+@inner
+def run(w, a, u, data, hold, times, states, v, value, known, log, found):
     """Follow one neuron from (w, a), |w|^2 + a^2 = 1, to the end or past the last time to save.
 
     Parameters
@@ -85,28 +97,26 @@ def run(w, a, u, data, save, v, value, known, events):
     u : int8 array (n,), overwritten
         Sides of the hyperplanes: -1, 0 (on it), 1, or `UNKNOWN`. Read where <w, x_k> is lost in
         rounding (unknown: on it); on return the sides at the end.
-    data : (X, c, leak, norms of the samples, sum of |c_k||x_k|, whether to stay at branches)
-    save : (ascending times, W at them, a at them, log norm at them)
+    data : (X, c, leak, norms of the samples, sum of |c_k||x_k|)
+    hold : whether to stay at branches
+    times, states : ascending times, and w, a, log norm at them (rows of d + 2), written
     v : array (d,), the limit direction: read if ``known``, else written
     value, known : the cosine with v whose time is asked for, and whether v is known
-    events : (times, samples, kinds), filled
-
-    Returns
-    -------
-    (end, growth, sign, offset, hit, pieces, n_events, last); a ``hit`` of NaN needs a second run
-    with ``known``.
+    log : array (most, 3), filled with events; no path has more of them, or more pieces
+    found : array (8,), written
+        A HIT of NaN needs a second run with ``known``.
     """
-    X, c, leak, xn, total, hold = data
-    times, Wt, at, Lt = save
+    X, c, leak, xn, total = data
     n, d = X.shape
     D, e, rest, out = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     s, speed = np.empty(n), np.empty(n)  # <w, x_k>, <e, x_k>
-    slope, branch = np.empty(n), np.zeros(n, np.bool_)
-    was, mode, face = np.zeros(n, np.int8), np.zeros(n, np.int8), np.empty(n, np.int64)
-    t, log, hit, last, ne, nt, pieces = 0.0, 0.0, np.nan, 0.0, 0, 0, 0
+    slope, branch = np.empty(n), np.zeros(n, np.int64)
+    was, mode, face = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.int64)
+    t, size_log, hit, last, nt, pieces = 0.0, 0.0, np.nan, 0.0, 0, 0
+    found[EVENTS] = 0.0
     sa = 1.0 if a > 0.0 else -1.0
     a = abs(a)
-    size = np.sqrt(inner(w, w))
+    size = np.sqrt(_dot(w, w))
     noise = 2.0 * EPS * size
     gap = (a - size) * (a + size)  # a^2 - |w|^2, conserved [BF24, Lemma 1]
     if abs(a - size) <= 8.0 * EPS * a:
@@ -125,28 +135,34 @@ def run(w, a, u, data, save, v, value, known, events):
         still = abs(G) <= PARALLEL * total * size
         sa = 1.0 if G > 0.0 else -1.0
     end, growth, offset = UNRESOLVED, 0.0, np.nan
-    while max(ne, pieces) < events[0].size:
+    while found[EVENTS] < log.shape[0] and pieces < log.shape[0]:
         r, agreed = 0.0, True
         if not still:
-            nf = 0
+            nf = np.int64(0)  # a plain 0 would have what it is passed to compiled twice
             for k in range(n):
                 if u[k] == 0:
                     face[nf] = k
                     nf += 1
             agreed = settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D)
-            ne = _note_face(t, c, sa, hold, u, was, mode, branch, face, nf, events, ne)
-            r = np.sqrt(inner(D, D))
+            _note_face(t, hold, u, was, mode, branch, face, nf, log, found)
+            r = np.sqrt(_dot(D, D))
         if not agreed:
             break
-        size = np.sqrt(inner(w, w))
+        size = np.sqrt(_dot(w, w))
         if r <= PARALLEL * total:  # nothing pulls: stays where it is
-            end = RESTS if leak > 0.0 or np.any(u > 0) else STILL
-            offset = log + np.log(size) if size > 0.0 else -np.inf
+            end = RESTS if leak > 0.0 else STILL
+            for k in range(n):
+                if u[k] > 0:
+                    end = RESTS
+            offset = size_log + np.log(size) if size > 0.0 else -np.inf
             while nt < times.size:
-                Wt[nt], at[nt], Lt[nt] = w, sa * a, log
+                for i in range(d):
+                    states[nt, i] = w[i]
+                states[nt, d], states[nt, d + 1] = sa * a, size_log
                 nt += 1
             if not known:
-                v[:] = w / size if size > 0.0 else 0.0 * w
+                for i in range(d):
+                    v[i] = w[i] / size if size > 0.0 else 0.0 * w[i]
             if pieces == 0 or (known and np.isnan(hit)):
                 hit = t
             if a == 0.0:
@@ -155,13 +171,14 @@ def run(w, a, u, data, save, v, value, known, events):
         pieces += 1
         for i in range(d):
             e[i] = sa * D[i] / r
-        p = inner(w, e)
+        p = _dot(w, e)
         for i in range(d):
             rest[i] = w[i] - p * e[i]
-        side = np.sqrt(inner(rest, rest))
+        side = np.sqrt(_dot(rest, rest))
         radial = side <= SNAP * noise
         if radial:
-            rest[:] = 0.0
+            for i in range(d):
+                rest[i] = 0.0
             side = 0.0
         J = gap + side * side
         if abs(J) <= SNAP * EPS * (abs(gap) + side * side):
@@ -189,20 +206,22 @@ def run(w, a, u, data, save, v, value, known, events):
         dt = np.inf if final else time_to(p, a, J, r, delta, a1)
         while nt < times.size and times[nt] <= t + dt:
             at1, shift = state_after(w, rest, e, p, a, J, r, times[nt] - t, out)
-            Wt[nt], at[nt], Lt[nt] = out, sa * at1, log + shift
+            for i in range(d):
+                states[nt, i] = out[i]
+            states[nt, d], states[nt, d + 1] = sa * at1, size_log + shift
             nt += 1
         if final:
             end = why
             if why == GROWS:
-                growth, offset = r, log + np.log(growing_part(p, a, J)) - r * t
+                growth, offset = r, size_log + np.log(growing_part(p, a, J)) - r * t
             elif why == SHRINKS:
-                growth, offset = -r, log + np.log(-p) + r * t
+                growth, offset = -r, size_log + np.log(-p) + r * t
             else:
-                offset = log + np.log(side)
+                offset = size_log + np.log(side)
             if not known:
                 for i in range(d):
                     v[i] = e[i] if why == GROWS else (-e[i] if why == SHRINKS else rest[i] / side)
-            if known or inner(w, v) < value * size or size == 0.0 or pieces == 1:
+            if known or _dot(w, v) < value * size or size == 0.0 or pieces == 1:
                 hit = _update_hit(hit, t, w, e, v, value, p, a, J, r, delta)
             break
         if nt == times.size and nt > 0:
@@ -219,11 +238,12 @@ def run(w, a, u, data, save, v, value, known, events):
             w[i] += delta * e[i]
         if who < 0 and why == SIGN:
             sa = -sa
-            ne = _note(t, -1, SIGN, events, ne)
+            _note(t, np.int64(-1), float(SIGN), log, found)
         elif who < 0:
-            w[:] = 0.0
+            for i in range(d):
+                w[i] = 0.0
             noise = 0.0
-            ne = _note(t, -1, ORIGIN, events, ne)
+            _note(t, np.int64(-1), float(ORIGIN), log, found)
         products(X, w, s)
         for k in range(n):
             if u[k] == 0 or xn[k] == 0.0:
@@ -232,12 +252,15 @@ def run(w, a, u, data, save, v, value, known, events):
             coming = u[k] * speed[k] < -PARALLEL * total * xn[k] / r
             if k == who or (near and (coming or short or noise == 0.0)):
                 was[k], u[k] = u[k], 0
-        norm = np.sqrt(inner(w, w) + a * a)
+        norm = np.sqrt(_dot(w, w) + a * a)
         for i in range(d):
             w[i] /= norm
-        s /= norm
+        for k in range(n):
+            s[k] /= norm
         a /= norm
         noise /= norm
         gap /= norm * norm
-        log += np.log(norm)
-    return end, growth, sa, offset, hit, pieces, min(ne, events[0].size), last
+        size_log += np.log(norm)
+    found[END], found[GROWTH], found[SIDE], found[OFFSET] = end, growth, sa, offset
+    found[HIT], found[PIECES], found[LAST] = hit, pieces, last
+    found[EVENTS] = min(found[EVENTS], float(log.shape[0]))

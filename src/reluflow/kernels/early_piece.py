@@ -10,10 +10,11 @@ difference of nearly equal numbers is taken when E is huge, P tiny, or w much sm
 """
 
 import numpy as np
-from numba import njit
+
+from reluflow.kernels.inner import inner
 
 
-@njit(cache=True)
+@inner
 def outer_after(p, a, J, delta):
     """a when p has grown by delta: a1^2 = J + (p + delta)^2."""
     if J < 0.0 and p > 0.0:
@@ -21,13 +22,13 @@ def outer_after(p, a, J, delta):
     return np.sqrt(max(0.0, J + (p + delta) ** 2))
 
 
-@njit(cache=True)
+@inner
 def growing_part(p, a, J):
     """P = (p + a)/2, from J where p and a nearly cancel."""
     return J / (2.0 * (a - p)) if p < 0.0 else 0.5 * (p + a)
 
 
-@njit(cache=True)
+@inner
 def time_to(p, a, J, r, delta, a1):
     """Time in which p grows by delta >= 0 and a > 0 becomes a1: E - 1 = delta/(P - Q/E)."""
     if delta <= 0.0:
@@ -41,7 +42,7 @@ def time_to(p, a, J, r, delta, a1):
     return np.log1p(delta / max(half, 1e-300)) / r
 
 
-@njit(cache=True)
+@inner
 def state_after(w, rest, e, p, a, J, r, dt, out):
     """Write w after a time dt into out, up to exp(shift); returns (a, shift).
 
@@ -59,7 +60,10 @@ def state_after(w, rest, e, p, a, J, r, dt, out):
         return max(0.0, a + (a * ch1 + p * sh)), 0.0
     P = growing_part(p, a, J)
     Q = 0.5 * (p - a) if p < 0.0 else -J / (2.0 * (a + p))
-    size = np.sqrt(np.sum(rest * rest))
+    size = 0.0
+    for i in range(d):
+        size += rest[i] * rest[i]
+    size = np.sqrt(size)
     log_p = np.log(abs(P)) + g if P != 0.0 else -np.inf
     log_q = np.log(abs(Q)) - g if Q != 0.0 else -np.inf
     shift = max(log_p, log_q, np.log(size) if size > 0.0 else -np.inf)
@@ -71,7 +75,7 @@ def state_after(w, rest, e, p, a, J, r, dt, out):
     return max(0.0, up - down), shift
 
 
-@njit(cache=True)
+@inner
 def growth_to_cosine(w, e, v, value):
     """The growth delta of p at which cos(w + delta e, v) rises to value; w is outside the cone.
 

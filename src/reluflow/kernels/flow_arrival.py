@@ -11,7 +11,15 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels.flow_events import BRANCH, CROSS, EXIT, SLIDE, note
-from reluflow.kernels.flow_face import box_force, face_force, outside
+from reluflow.kernels.flow_face import (
+    box_force,
+    face_force,
+    outside,
+    parallel,
+    put,
+    tie,
+    tied_force,
+)
 from reluflow.kernels.flow_vector import dot, norm
 from reluflow.kernels.inner import inner
 
@@ -19,23 +27,12 @@ STAY, LEAVE = 0, 1  # what to do at a ridge
 
 
 @inner
-def parallel(data, i, k):
-    """Cosine sign (+1, -1) of two parallel samples, 0 when they are not parallel."""
-    s = dot(data.X, i, data.X[k])
-    size = data.norms[i] * data.norms[k]
-    if size == 0.0 or abs(s) < (1.0 - 1e-12) * size:
-        return 0
-    return 1 if s > 0.0 else -1
-
-
-@inner
-def has_twin(data, u, k):
-    """Whether another face of u belongs to a sample parallel to x_k."""
-    found = False
-    for i in range(u.size):
-        if i != k and u[i] == 0:
-            found = found or parallel(data, i, k) != 0
-    return found
+def overlap(X, i, k):
+    """<x_i, x_k>."""
+    s = 0.0
+    for e in range(X.shape[1]):
+        s += X[i, e] * X[k, e]
+    return s
 
 
 @inner
@@ -46,10 +43,11 @@ def through_zero(data, u, z, c):
     """
     n, d = data.X.shape
     D, tau = np.empty(d), np.empty(n)
-    v = u.copy()
-    turns = np.zeros(n, np.int64)
-    face_force(data, v, c, D, tau)
+    v, turns = np.empty(n, np.int8), np.zeros(n, np.int64)
+    for i in range(n):
+        v[i] = u[i]
     for _ in range(6 * n + 12):
+        face_force(data, v, c, D, tau)
         size = norm(D)
         if size == 0.0:
             return False
@@ -70,11 +68,11 @@ def through_zero(data, u, z, c):
         if same:
             k = outside(data, v, c, D, tau, 0.0)
             if k < 0:
-                u[:] = v
+                for i in range(n):
+                    u[i] = v[i]
                 return True
             high = c[k] != 0.0 and tau[k] / c[k] >= 1.0  # a face that does not hold: leave it
             v[k] = 1 if high == (z[d] * c[k] < 0.0) else -1
-        face_force(data, v, c, D, tau)
     return False
 
 
@@ -84,27 +82,31 @@ def resolve(data, u, z, c, policy):
     n, d = data.X.shape
     a = z[d]
     D, slopes = np.empty(d), np.empty(n)
-    scale = np.sum(np.abs(c) * data.norms)
+    tied, e = np.empty(n, np.int8), np.empty(n)
+    scale = 0.0
+    for k in range(n):
+        scale += abs(c[k]) * data.norms[k]
     for _ in range(n + 1):
-        dependent = face_force(data, u, c, D, slopes) > 0
-        box_force(data, u, c, D, slopes)
+        tie(data, u, c, tied, e)
+        dependent = tied_force(data, tied, e, D, slopes) > 0
+        box_force(data, tied, e, D, slopes)
         changed = False
         for k in range(n):
-            if u[k] != 0:
+            if tied[k] != 0:
                 continue
             v = dot(data.X, k, D)
             moving = abs(v) > 1e-12 * scale * data.norms[k]
             s = slopes[k]
-            if a * c[k] < 0.0:
+            if a * e[k] < 0.0:
                 # with dependent samples slopes are not unique: a bound alone says nothing
                 if (s <= data.leak + 1e-13 or s >= 1.0 - 1e-13) and (moving or not dependent):
-                    u[k] = 1 if s > 0.5 * (1.0 + data.leak) else -1
+                    put(data, u, k, 1 if s > 0.5 * (1.0 + data.leak) else -1)
                     changed = True
             elif moving and a != 0.0:  # a ridge is ridden only while its slope is admissible
-                u[k] = 1 if a * v > 0.0 else -1
+                put(data, u, k, 1 if a * v > 0.0 else -1)
                 changed = True
-            elif policy == LEAVE and a * c[k] > 0.0:
-                u[k] = 1
+            elif policy == LEAVE and a * e[k] > 0.0:
+                put(data, u, k, 1)
                 changed = True
             if changed:
                 break
@@ -114,7 +116,8 @@ def resolve(data, u, z, c, policy):
         if u[k] == 0:
             for _ in range(2):
                 h = dot(data.X, k, z)
-                z[:d] -= h / data.norms[k] ** 2 * data.X[k]
+                for i in range(d):
+                    z[i] -= h / data.norms[k] ** 2 * data.X[k, i]
 
 
 @inner
@@ -131,11 +134,12 @@ def goes_through(data, u, z, c, k):
     for i in range(n):
         if i == k or data.norms[i] == 0.0:
             continue
-        if u[i] == 0 or abs(dot(data.X, i, z)) <= 1e-13 * data.norms[i]:
+        near = abs(dot(data.X, i, z)) / data.norms[i]
+        if u[i] == 0 or near <= 1e-13 or (near <= 1e-8 and parallel(data, i, k) != 0):
             return False
         slope = 1.0 if u[i] > 0 else data.leak
         if slope != 0.0:
-            rest += slope * c[i] * dot(data.X, i, data.X[k])
+            rest += slope * c[i] * overlap(data.X, i, k)
         scale += abs(c[i]) * data.norms[i]
     push = c[k] * data.norms[k] ** 2
     scale += abs(c[k]) * data.norms[k]
@@ -156,40 +160,45 @@ def arrive(data, u, z, c, k, when, log, policy):
         for i in range(u.size):
             if u[i] == 0:
                 note(log, i, when, BRANCH)
-                if policy == LEAVE:
-                    u[i] = 1
+        for i in range(u.size):
+            if u[i] == 0 and policy == LEAVE:
+                put(data, u, i, 1)
         return
     if goes_through(data, u, z, c, k):
         u[k] = -u[k]
         note(log, k, when, CROSS)
         return
-    before = u.copy()
-    small = norm(z[:d]) <= 1e-11
-    if small and u[k] != 0 and through_zero(data, u, z, c):
-        z[:d] = 0.0
+    before, square = np.empty(u.size, np.int8), 0.0
+    tied, pulls = np.empty(u.size, np.int8), np.empty(u.size)
+    for i in range(u.size):
+        before[i] = u[i]
+    for e in range(d):
+        square += z[e] * z[e]
+    if np.sqrt(square) <= 1e-11 and u[k] != 0 and through_zero(data, u, z, c):
+        for e in range(d):
+            z[e] = 0.0
     else:
         if u[k] == 0:
             D, slopes = np.empty(d), np.empty(u.size)
-            box_force(data, u, c, D, slopes)
-            v = z[d] * dot(data.X, k, D)
+            tie(data, u, c, tied, pulls)
+            box_force(data, tied, pulls, D, slopes)
             high = slopes[k] > 0.5 * (1.0 + data.leak)
-            side = 1 if high == (z[d] * c[k] < 0.0) else -1
-            if has_twin(data, u, k) and v != 0.0:
-                side = 1 if v > 0.0 else -1
-            u[k] = side
-            for i in range(u.size):
-                if i != k and u[i] == 0 and parallel(data, i, k) != 0:
-                    u[i] = side * parallel(data, i, k)
+            put(data, u, k, 1 if high == (z[d] * pulls[k] < 0.0) else -1)
         else:
             u[k] = 0
             for i in range(u.size):
-                met = abs(dot(data.X, i, z)) <= 1e-13 * data.norms[i]
-                if i != k and u[i] != 0 and data.norms[i] > 0.0 and met:
+                near = abs(dot(data.X, i, z)) <= 1e-13 * data.norms[i]
+                if data.norms[i] > 0.0 and (near or parallel(data, i, k) != 0):
                     u[i] = 0
         resolve(data, u, z, c, policy)
+    tie(data, u, c, tied, pulls)
     for i in range(u.size):
         if u[i] != before[i]:
             if u[i] == 0:
-                note(log, i, when, SLIDE if z[d] * c[i] < 0.0 else BRANCH)
+                first = i
+                for k in range(i):
+                    if tied[i] != 0 and tied[k] == 0 and parallel(data, i, k) != 0:
+                        first = k
+                note(log, i, when, SLIDE if z[d] * pulls[first] < 0.0 else BRANCH)
             else:
                 note(log, i, when, EXIT if before[i] == 0 else CROSS)

@@ -1,6 +1,7 @@
 """Dense output y(x) = F_0 + x (F_1 + (1 - x)(F_2 + x (F_3 + ...))), x in [0, 1], of a step."""
 
 import numpy as np
+from numba import njit
 
 from reluflow.kernels.inner import inner
 
@@ -8,21 +9,20 @@ from reluflow.kernels.inner import inner
 REACH = np.array([1.0, 1.0, 0.25, 4.0 / 27, 1.0 / 16, 0.03456, 1.0 / 64, 0.00830])
 
 
-@inner
-def coefficients(C, v, K, table, h, F):
-    """Fill F (8, ...) from the start C, the end v and the stages K (16, ...) of a step."""
-    for i in range(C.shape[0]):
-        for e in range(C.shape[1]):
-            delta = v[i, e] - C[i, e]
-            F[0, i, e] = C[i, e]
-            F[1, i, e] = delta
-            F[2, i, e] = h * K[0, i, e] - delta
-            F[3, i, e] = 2.0 * delta - h * (K[12, i, e] + K[0, i, e])
-            for q in range(4):
-                s = 0.0
-                for p in range(16):
-                    s += table[q, p] * K[p, i, e]
-                F[4 + q, i, e] = h * s
+@njit(cache=True)
+def coefficients(z, v, K, table, h, F):
+    """Fill F (8, M) from the start z (M,), the end v (M,) and the stages K (16, M) of a step."""
+    for e in range(z.size):
+        delta = v[e] - z[e]
+        F[0, e] = z[e]
+        F[1, e] = delta
+        F[2, e] = h * K[0, e] - delta
+        F[3, e] = 2.0 * delta - h * (K[12, e] + K[0, e])
+        for q in range(4):
+            s = 0.0
+            for p in range(16):
+                s += table[q, p] * K[p, e]
+            F[4 + q, e] = h * s
 
 
 @inner

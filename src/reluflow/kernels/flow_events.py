@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-CROSS, SLIDE, EXIT, BRANCH = 1, 2, 3, 4  # kinds of event
+CROSS, SLIDE, EXIT, BRANCH = 1.0, 2.0, 3.0, 4.0  # kinds of event
 
 
 @njit(cache=True)
@@ -29,4 +29,5 @@ def flush(log, j, events):
         events[0, 0] = count
         if count < events.shape[0]:
             events[count, 0] = j
-            events[count, 1:] = log[i + 1]
+            for e in range(3):
+                events[count, e + 1] = log[i + 1, e]

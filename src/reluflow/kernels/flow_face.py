@@ -17,17 +17,67 @@ def has_face(u):
 
 
 @inner
-def rest_force(data, u, c, D):
+def parallel(data, i, k):
+    """Cosine sign (+1, -1) of two parallel samples, 0 when they are not parallel."""
+    s = 0.0
+    for e in range(data.X.shape[1]):
+        s += data.X[i, e] * data.X[k, e]
+    size = data.norms[i] * data.norms[k]
+    if size == 0.0 or abs(s) < (1.0 - 1e-12) * size:
+        return 0
+    return 1 if s > 0.0 else -1
+
+
+@inner
+def tie(data, u, c, v, e):
+    """Faces on one hyperplane as one: pattern v and pulls e in which only its first sample counts.
+
+    With x_i = -r x_k the slopes add up to 1 + leak, so s c_k x_k + (1 + leak - s) c_i x_i is
+    s (c_k + r c_i) x_k + (1 + leak) c_i x_i. In v the others are 2 (parallel) or -2 (opposite).
+    """
+    faces = 0
+    for k in range(u.size):
+        v[k], e[k] = u[k], c[k]
+        if u[k] == 0 and data.norms[k] > 0.0:
+            faces += 1
+    if faces < 2:
+        return
+    for k in range(u.size):
+        if v[k] != 0:
+            continue
+        for i in range(k + 1, u.size):
+            if v[i] == 0:
+                way = parallel(data, i, k)
+                if way != 0:
+                    v[i] = 2 * way
+                    e[k] += c[i] * data.norms[i] / data.norms[k]
+
+
+@inner
+def put(data, u, k, side):
+    """Side of sample k, and of the samples on its hyperplane, for a neuron that leaves it."""
+    for i in range(u.size):
+        if i != k and u[i] == 0:
+            u[i] = side * parallel(data, i, k)
+    u[k] = side
+
+
+@inner
+def rest_force(data, v, c, D):
     """D = sum of slope_k c_k x_k over the samples off the faces; returns how many are on them."""
     n, d = data.X.shape
     for e in range(d):
         D[e] = 0.0
     faces = 0
     for k in range(n):
-        if u[k] == 0:
+        if v[k] == 0:
             faces += 1
             continue
-        s = c[k] if u[k] > 0 else data.leak * c[k]
+        if v[k] == 2:
+            continue
+        s = c[k] if v[k] > 0 else data.leak * c[k]
+        if v[k] == -2:
+            s += c[k]
         if s != 0.0:
             for e in range(d):
                 D[e] += s * data.X[k, e]
@@ -35,8 +85,28 @@ def rest_force(data, u, c, D):
 
 
 @inner
+def take_out(q, v):
+    """Subtract from v its part along the unit vector q; returns <q, v>."""
+    p = 0.0
+    for e in range(v.size):
+        p += q[e] * v[e]
+    for e in range(v.size):
+        v[e] -= p * q[e]
+    return p
+
+
+@inner
 def face_force(data, u, c, D, tau):
     """D_u(c), projected off the x_k with u_k = 0; tau_k = slope_k c_k there. Returns rank gap."""
+    n = u.size
+    v, e = np.empty(n, np.int8), np.empty(n)
+    tie(data, u, c, v, e)
+    return tied_force(data, v, e, D, tau)
+
+
+@inner
+def tied_force(data, u, c, D, tau):
+    """:func:`face_force` of a pattern and pulls from :func:`tie`."""
     X = data.X
     n, d = X.shape
     faces = rest_force(data, u, c, D)
@@ -44,35 +114,36 @@ def face_force(data, u, c, D, tau):
         tau[k] = 0.0
     if faces == 0:
         return 0
-    Q, R = np.zeros((faces, d)), np.zeros((faces, faces))
+    Q, R = np.empty((faces, d)), np.empty((faces, faces))
     index = np.empty(faces, np.int64)
     rank = 0
     for k in range(n):
         if u[k] != 0:
             continue
-        q = X[k].copy()
+        q = Q[rank]
+        for e in range(d):
+            q[e] = X[k, e]
+        for b in range(rank):
+            R[b, rank] = 0.0
         for _ in range(2):
             for b in range(rank):
-                p = np.sum(Q[b] * q)
-                R[b, rank] += p
-                q -= p * Q[b]
+                R[b, rank] += take_out(Q[b], q)
         left = norm(q)
         if left <= 1e-12 * data.norms[k]:
-            R[:, rank] = 0.0
             continue
         R[rank, rank] = left
-        Q[rank] = q / left
+        for e in range(d):
+            q[e] /= left
         index[rank] = k
         rank += 1
-    x = np.zeros(rank)
+    x = np.empty(faces)
     for b in range(rank):
+        x[b] = 0.0
         for _ in range(2):
-            p = np.sum(Q[b] * D)
-            x[b] -= p
-            D -= p * Q[b]
+            x[b] -= take_out(Q[b], D)
     for b in range(rank - 1, -1, -1):
-        for q in range(b + 1, rank):
-            x[b] -= R[b, q] * x[q]
+        for i in range(b + 1, rank):
+            x[b] -= R[b, i] * x[i]
         x[b] /= R[b, b]
         tau[index[b]] = x[b]
     return faces - rank
@@ -80,7 +151,7 @@ def face_force(data, u, c, D, tau):
 
 @inner
 def box_force(data, u, c, D, slopes):
-    """Element of minimal norm over slopes in [leak, 1] of the samples with u_k = 0."""
+    """Element of minimal norm over slopes in [leak, 1] of the samples with u_k = 0, once tied."""
     n, d = data.X.shape
     base = np.empty(d)
     faces = rest_force(data, u, c, base)
@@ -88,7 +159,8 @@ def box_force(data, u, c, D, slopes):
     i = 0
     for k in range(n):
         if u[k] == 0:
-            Z[i] = c[k] * data.X[k]
+            for e in range(d):
+                Z[i, e] = c[k] * data.X[k, e]
             i += 1
     box_least_norm(base, Z, data.leak, s, D)
     i = 0
@@ -102,11 +174,22 @@ def box_force(data, u, c, D, slopes):
 @inner
 def outside(data, u, c, D, tau, floor):
     """Whether sliding on the faces of u needs a slope outside [leak, 1]; a sample, or -1."""
-    lost = face_force(data, u, c, D, tau)
+    v, e = np.empty(u.size, np.int8), np.empty(u.size)
+    tie(data, u, c, v, e)
+    return tied_outside(data, v, e, D, tau, floor)
+
+
+@inner
+def tied_outside(data, u, c, D, tau, floor):
+    """:func:`outside` of a pattern and pulls from :func:`tie`."""
+    lost = tied_force(data, u, c, D, tau)
     if lost > 0:  # dependent samples: slopes are not unique, compare the two forces
         best, slopes = np.empty(D.size), np.empty(u.size)
         box_force(data, u, c, best, slopes)
-        if norm(best - D) > 1e-9 * norm(best) + floor:
+        size, gap = norm(best), 0.0
+        for e in range(D.size):
+            gap += (best[e] - D[e]) * (best[e] - D[e])
+        if np.sqrt(gap) > 1e-9 * size + floor:
             for k in range(u.size):
                 if u[k] == 0 and (slopes[k] <= data.leak or slopes[k] >= 1.0):
                     return k

@@ -18,14 +18,16 @@ from reluflow.kernels.inner import inner
 def outputs(data, cones, C, f):
     """f_k = sum_u slope_uk <x_k, sum_{j in u} a_j w_j> from columns and moments."""
     X, d = data.X, data.X.shape[1]
-    f[:] = 0.0
     mean = np.empty(d)
+    for k in range(f.size):
+        f[k] = 0.0
     for g in range(cones.size.size):
         if cones.size[g] == 0.0:
             continue
         lo, hi, q0 = cones.offset[g], cones.offset[g + 1], cones.q_offset[g]
         r = hi - lo
-        mean[:] = 0.0
+        for e in range(d):
+            mean[e] = 0.0
         for i in range(r):
             if cones.lumped[g]:
                 s = 0.0
@@ -48,8 +50,9 @@ def outputs(data, cones, C, f):
 def forces(data, cones, c, D):
     """D_u(c) of every cone, projected off the samples of its faces."""
     X, d = data.X, data.X.shape[1]
-    D[:] = 0.0
     for g in range(D.shape[0]):
+        for e in range(d):
+            D[g, e] = 0.0
         for k in range(c.size):
             s = cones.S[g, k] * c[k]
             if s != 0.0:

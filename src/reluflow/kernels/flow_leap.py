@@ -11,18 +11,31 @@ from reluflow.kernels.inner import inner
 
 
 @inner
+def along(z, D):
+    """<w, D>."""
+    s = 0.0
+    for e in range(D.size):
+        s += z[e] * D[e]
+    return s
+
+
+@inner
 def advance(z, D, rate, t):
     """exp(M t) z for |D| = rate, scaled to unit norm; returns the log of the factor taken out."""
     d = D.size
-    p = np.sum(z[:d] * D) / rate
+    p = along(z, D) / rate
     up, down = 0.5 * (p + z[d]), 0.5 * (p - z[d])
-    rest = z[:d] - (p / rate) * D
+    square = 0.0
+    for e in range(d):
+        z[e] -= (p / rate) * D[e]
+        square += z[e] * z[e]
     grow = rate * t
-    top = np.log(norm(rest) + 1e-320)
+    top = np.log(np.sqrt(square) + 1e-320)
     top = max(top, np.log(abs(up) + 1e-320) + grow, np.log(abs(down) + 1e-320) - grow)
     up = np.sign(up) * np.exp(np.log(abs(up) + 1e-320) + grow - top)
     down = np.sign(down) * np.exp(np.log(abs(down) + 1e-320) - grow - top)
-    z[:d] = rest * np.exp(-top) + (up + down) / rate * D
+    for e in range(d):
+        z[e] = z[e] * np.exp(-top) + (up + down) / rate * D[e]
     z[d] = up - down
     return top + normalise(z)
 
@@ -49,49 +62,58 @@ def first_root(A, B, up, down, side):
 
 
 @inner
-def leap(data, z, u, c, H, start, log, policy):
-    """Move a neuron for time H under a constant pull, kinks included; returns its log growth."""
-    n, d = data.X.shape
-    D, tau = np.empty(d), np.empty(n)
-    grown, t = 0.0, 0.0
-    for _ in range(100 * (n + 10)):
-        face_force(data, u, c, D, tau)
-        rate = norm(D)
-        if rate == 0.0:
-            return grown
-        p = np.sum(z[:d] * D) / rate
-        up, down = 0.5 * (p + z[d]), 0.5 * (p - z[d])
-        best, hit, faces = (H - t) * rate, -2, False
-        for k in range(n):
-            if u[k] == 0:
-                faces = True
-                continue
-            B = dot(data.X, k, D) / rate
-            if abs(B) <= 4e-15 * data.norms[k]:
-                continue
-            when = first_root(dot(data.X, k, z) - p * B, B, up, down, u[k])
-            if when < best:
-                best, hit = when, k
-        if faces and up * down > 0.0 and down / up > 1.0:
-            when = 0.5 * np.log(down / up)
-            if 1e-12 < when < best:
-                best, hit = when, -1
-        grown += advance(z, D, rate, best / rate)
-        if hit == -2:
-            return grown
-        t += best / rate
-        arrive(data, u, z, c, hit, start + t, log, policy)
-    return grown
+def next_kink(data, u, z, D, rate, end):
+    """First kink, as growth rate * t of a neuron under a constant force D: (growth, sample).
+
+    The sample is -1 where the outer weight passes through 0 on a face, -2 at the ``end``.
+    """
+    d = D.size
+    p = along(z, D) / rate
+    up, down = 0.5 * (p + z[d]), 0.5 * (p - z[d])
+    best, hit, faces = end, -2, False
+    for k in range(u.size):
+        if u[k] == 0:
+            faces = True
+            continue
+        B = dot(data.X, k, D) / rate
+        if abs(B) <= 4e-15 * data.norms[k]:
+            continue
+        when = first_root(dot(data.X, k, z) - p * B, B, up, down, u[k])
+        if when < best:
+            best, hit = when, k
+    if faces and up * down > 0.0 and down / up > 1.0:
+        when = 0.5 * np.log(down / up)
+        if 1e-12 < when < best:
+            best, hit = when, -1
+    return best, hit
 
 
 @njit(cache=True)
 def leap_all(data, U, members, held, c, H, start, policy, V, events):
-    """Leap every neuron that is not held; V (m, n) receives the patterns."""
-    gid, Z, ls = members.gid, members.Z, members.ls
-    log = empty_log(U.shape[1])
-    for j in range(gid.size):
-        V[j] = U[gid[j]]
-        if not held[gid[j]]:
-            log[0, 0] = 0
-            ls[j] += leap(data, Z[j], V[j], c, H, start, log, policy)
-            flush(log, j, events)
+    """Move every neuron that is not held for time H under a constant pull, kinks included.
+
+    V (m, n) receives the patterns.
+    """
+    n, d = data.X.shape
+    log, D, tau = empty_log(n), np.empty(d), np.empty(n)
+    for j in range(members.gid.size):
+        g, u, z = members.gid[j], V[j], members.Z[j]
+        for k in range(n):
+            u[k] = U[g, k]
+        if held[g]:
+            continue
+        log[0, 0] = 0
+        grown, t = 0.0, 0.0
+        for _ in range(100 * (n + 10)):
+            face_force(data, u, c, D, tau)
+            rate = norm(D)
+            if rate == 0.0:
+                break
+            growth, hit = next_kink(data, u, z, D, rate, (H - t) * rate)
+            grown += advance(z, D, rate, growth / rate)
+            if hit == -2:
+                break
+            t += growth / rate
+            arrive(data, u, z, c, hit, start + t, log, policy)
+        members.ls[j] += grown
+        flush(log, j, events)

@@ -42,7 +42,8 @@ def sync(cones, C, members):
         lumped, first = place_of(cones.lumped, cones.offset, members.gid[j], members.col[j])
         member(lumped, first, C, members.Z, j, z)
         members.ls[j] += normalise(z)
-        members.Z[j] = z
+        for e in range(z.size):
+            members.Z[j, e] = z[e]
 
 
 @njit(cache=True)
@@ -61,7 +62,8 @@ def moments(cones, members, log_size, Q):
     """Second moments of lumped cones, squared factors of the others, in units of log_size."""
     gid, col, Z, ls = members
     width = Z.shape[1]
-    Q[:] = 0.0
+    for i in range(Q.size):
+        Q[i] = 0.0
     for j in range(gid.size):
         g = gid[j]
         s = np.exp(2.0 * (ls[j] - log_size[g]))
@@ -77,6 +79,7 @@ def moments(cones, members, log_size, Q):
 @njit(cache=True)
 def group_max(gid, ls, out):
     """Largest log-scale of each cone."""
-    out[:] = -np.inf
+    for g in range(out.size):
+        out[g] = -np.inf
     for j in range(gid.size):
         out[gid[j]] = max(out[gid[j]], ls[j])

@@ -7,7 +7,7 @@ transformation; the exponential is cosh and sinh): growth under a constant pull 
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_dense import basis, coefficients
+from reluflow.kernels.flow_dense import basis
 from reluflow.kernels.flow_field import forces, move, outputs
 from reluflow.kernels.flow_pull import pull
 from reluflow.kernels.flow_types import N_NODES
@@ -57,18 +57,19 @@ def stage(data, cones, method, frame, extra, s, y, f, c, D, out):
 
 
 @njit(cache=True)
-def rk_step(data, cones, method, frame, extra, C, K, f, c, D, v, new):
-    """One step from C; fills stages K[0:13], v at the end and the new columns."""
+def stages(data, cones, method, frame, extra, first, last, C, K, f, c, D, v, new):
+    """Stages first .. last - 1 of a step from C: fills K, and v and exp(M t) v at the last one.
+
+    Stages 1 .. 12 make the step, v being its end; 13 .. 15 are for dense output. K[0] is 0.
+    """
     h = frame.h
-    K[0] = 0.0
-    for s in range(1, 12):
-        combine(C, K, method.A[s], s, h, new)
+    for s in range(first, last):
+        combine(C, K, method.A[s], s, h, v)
+        for i in range(C.shape[0]):
+            for e in range(C.shape[1]):
+                new[i, e] = v[i, e]
         turn(cones, frame, method.c[s] * h, new)
         stage(data, cones, method, frame, extra, s, new, f, c, D, K[s])
-    combine(C, K, method.A[12], 12, h, v)
-    new[:] = v
-    turn(cones, frame, h, new)
-    stage(data, cones, method, frame, extra, 12, new, f, c, D, K[12])
 
 
 @inner
@@ -107,17 +108,6 @@ def step_error(cones, method, frame, C, new, K, growth, e5, e3):
         if cones.lumped[g]:
             worst = max(worst, mixed(h, sum5, sum3) * np.exp(growth[g]))
     return worst
-
-
-@njit(cache=True)
-def dense(data, cones, method, frame, extra, C, v, K, f, c, D, work, F):
-    """Dense output of v: F[0] = C and F[1:8] the coefficients of :func:`flow_dense.basis`."""
-    h = frame.h
-    for s in range(13, 16):
-        combine(C, K, method.A[s], s, h, work)
-        turn(cones, frame, method.c[s] * h, work)
-        stage(data, cones, method, frame, extra, s, work, f, c, D, K[s])
-    coefficients(C, v, K, method.D, h, F)
 
 
 @njit(cache=True)

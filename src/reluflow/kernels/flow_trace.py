@@ -14,6 +14,8 @@ from reluflow.kernels.flow_step import mixed
 from reluflow.kernels.flow_vector import dot, norm, normalise, turn_one
 from reluflow.kernels.inner import inner
 
+PARTS = np.array([1, 13, 16])  # first stages of a step and of its dense output, and their number
+
 
 @inner
 def add_outputs(data, u, z, weight, out):
@@ -27,47 +29,44 @@ def add_outputs(data, u, z, weight, out):
 
 
 @inner
-def stages(data, method, u, z, theta, step, h, cn, unit, rate, first, last, K, v):
+def stages(data, A, times, u, z, theta, step, h, cn, unit, rate, first, last, K, v):
     """Stages first .. last - 1 of a step by step * h from z at theta, in the frame exp(M t) of the
-    force rate * unit (as in flow_step); v ends at the last one.
+    force rate * unit (as in flow_step); v ends at the last one. K[0] is 0.
     """
     n, d = data.X.shape
     D, tau, c, y = np.empty(d), np.empty(n), np.empty(n), np.empty(d + 1)
     for s in range(first, last):
         for e in range(d + 1):
             total = 0.0
-            for p in range(1, s):  # K[0] is 0
-                total += method.A[s, p] * K[p, 0, e]
+            for p in range(1, s):
+                total += A[s, p] * K[p, e]
             v[e] = z[e] + step * h * total
-        if s == 0:
-            for e in range(d + 1):
-                K[0, 0, e] = 0.0
-            continue
-        up = np.exp(rate * method.c[s] * step * h)
+        up = np.exp(rate * times[s] * step * h)
         ch, sh = 0.5 * (up + 1.0 / up), 0.5 * (up - 1.0 / up)
         for e in range(d + 1):
             y[e] = v[e]
         turn_one(y, unit, ch, sh)
-        pull_at(cn, theta + method.c[s] * step, c)
+        pull_at(cn, theta + times[s] * step, c)
         face_force(data, u, c, D, tau)
         along = 0.0
         for e in range(d):
             force = D[e] - rate * unit[e]
-            K[s, 0, e] = y[d] * force
+            K[s, e] = y[d] * force
             along += y[e] * force
-        K[s, 0, d] = along
-        turn_one(K[s, 0], unit, ch, -sh)
+        K[s, d] = along
+        turn_one(K[s], unit, ch, -sh)
 
 
 @inner
-def error_of(method, K, size, unit, grow, end):
+def error_of(E5, E3, K, size, unit, grow, end):
     """Error estimate of a step of the given size, relative to |end|."""
     ch, sh = np.cosh(grow), np.sinh(grow)
-    e5, e3 = np.zeros(end.size), np.zeros(end.size)
+    e5, e3 = np.empty(end.size), np.empty(end.size)
     for e in range(end.size):
+        e5[e], e3[e] = 0.0, 0.0
         for p in range(13):
-            e5[e] += method.E5[p] * K[p, 0, e]
-            e3[e] += method.E3[p] * K[p, 0, e]
+            e5[e] += E5[p] * K[p, e]
+            e3[e] += E3[p] * K[p, e]
     turn_one(e5, unit, ch, sh)
     turn_one(e3, unit, ch, sh)
     return mixed(size, norm(e5) ** 2, norm(e3) ** 2) / norm(end)
@@ -82,20 +81,21 @@ def along(path, unit, grow, theta, z):
 
 
 @inner
-def trace(data, method, z, u, lo, hi, h, cn, rules, start, log, weight, extra):
-    """Carry a neuron from theta lo to hi of a step of size h under the sampled pull.
+def carry(data, method, z, u, theta, hi, h, cn, rules, grown, weight, extra):
+    """Carry a neuron from theta to its next kink, or to hi, of a step of size h.
 
-    Returns its log growth. Kinks are met at their own times. With weight > 0 the neuron's
-    outputs (times weight) at ``method.times`` are added to ``extra``.
+    Returns where it is, the sample it meets (-1: a zero of a, -2: none), and the log growth since
+    ``grown`` was 0. With weight > 0 the neuron's outputs (times weight) at ``method.times`` are
+    added to ``extra``.
     """
     n, d = data.X.shape
-    K, F = np.empty((16, 1, d + 1)), np.empty((8, d + 1))
+    K, F = np.empty((method.c.size, d + 1)), np.empty((8, d + 1))
     c, tau, unit = np.empty(n), np.empty(n), np.empty(d)
     y, v, new = np.empty(d + 1), np.empty(d + 1), np.empty(d + 1)
-    row = (1, d + 1)
-    theta, step, grown = lo, hi - lo, 0.0
-    events, fresh, rate = 0, True, 0.0
-    while theta < hi and events < 50 * (n + 4):
+    for e in range(d + 1):
+        K[0, e] = 0.0
+    step, fresh, rate = hi - theta, True, 0.0
+    while theta < hi:
         if fresh:
             pull_at(cn, theta, c)
             face_force(data, u, c, unit, tau)
@@ -105,20 +105,21 @@ def trace(data, method, z, u, lo, hi, h, cn, rules, start, log, weight, extra):
         step = min(step, hi - theta)
         last = theta + step >= hi
         grow = rate * step * h
-        stages(data, method, u, z, theta, step, h, cn, unit, rate, 0, 13, K, v)
+        stages(
+            data, method.A, method.c, u, z, theta, step, h, cn, unit, rate, PARTS[0], PARTS[1], K, v
+        )
         for e in range(d + 1):
             new[e] = v[e]
         turn_one(new, unit, np.cosh(grow), np.sinh(grow))
-        error = error_of(method, K, step * h, unit, grow, new) / rules.tol
-        fresh = False
-        if error > 1.0 and step > 1e-13:
+        error = error_of(method.E5, method.E3, K, step * h, unit, grow, new) / rules.tol
+        fresh = not (error > 1.0 and step > 1e-13)
+        if not fresh:
             step *= max(0.2, 0.9 * error ** (-0.125))
             continue
-        fresh = True
-        stages(data, method, u, z, theta, step, h, cn, unit, rate, 13, 16, K, y)
-        coefficients(
-            z.reshape(row), v.reshape(row), K, method.D, step * h, F.reshape((8, 1, d + 1))
+        stages(
+            data, method.A, method.c, u, z, theta, step, h, cn, unit, rate, PARTS[1], PARTS[2], K, y
         )
+        coefficients(z, v, K, method.D, step * h, F)
         faces = has_face(u)
         x, hit = first_event(data, u, F, unit, grow, faces, rules.noise)
         if faces:
@@ -132,20 +133,14 @@ def trace(data, method, z, u, lo, hi, h, cn, rules, start, log, weight, extra):
                 if theta < when <= far or (last and hit == -2 and when > theta):
                     along(F, unit, grow, (when - theta) / step, y)
                     add_outputs(data, u, y, weight * np.exp(2.0 * grown), extra[s])
-        if hit == -2:
-            for e in range(d + 1):
-                z[e] = new[e]
-            theta = hi if last else theta + step
-            grown += normalise(z)
-            continue
-        along(F, unit, grow, x, z)
-        theta = min(theta + x * step, hi)
+        if hit != -2:
+            along(F, unit, grow, x, z)
+            return min(theta + x * step, hi), hit, grown + normalise(z)
+        for e in range(d + 1):
+            z[e] = new[e]
+        theta = hi if last else theta + step
         grown += normalise(z)
-        pull_at(cn, theta, c)
-        arrive(data, u, z, c, hit, start + theta * h, log, rules.policy)
-        events += 1
-        step = hi - theta
-    return grown
+    return theta, -2, grown
 
 
 @njit(cache=True)
@@ -166,10 +161,12 @@ def trace_some(
     for i in range(which.size):
         j = which[i]
         g, lo = gid[j], min(theta[j], hi)
-        V[i] = U[g]
+        for k in range(n):
+            V[i, k] = U[g, k]
         path_of(cones, members, F, j, path)
         along(path, frame.unit[g], frame.rate[g] * frame.h, lo, z)
-        Zt[i] = z
+        for e in range(width):
+            Zt[i, e] = z[e]
         lt[i] = ls[j] + normalise(Zt[i])
         if theta[j] > hi:
             continue
@@ -182,9 +179,14 @@ def trace_some(
                     along(path, frame.unit[g], frame.rate[g] * frame.h, method.times[s], z)
                     add_outputs(data, U[g], z, -np.exp(2.0 * ls[j]), extra[s])
         log[0, 0] = 0
-        pull_at(cn, lo, c)
-        arrive(data, V[i], Zt[i], c, sample[j], start + lo * frame.h, log, rules.policy)
-        lt[i] += trace(
-            data, method, Zt[i], V[i], lo, hi, frame.h, cn, rules, start, log, weight, extra
-        )
+        grown, hit = 0.0, sample[j]
+        for _ in range(50 * (n + 4) + 1):
+            pull_at(cn, lo, c)
+            arrive(data, V[i], Zt[i], c, hit, start + lo * frame.h, log, rules.policy)
+            lo, hit, grown = carry(
+                data, method, Zt[i], V[i], lo, hi, frame.h, cn, rules, grown, weight, extra
+            )
+            if hit == -2:
+                break
+        lt[i] += grown
         flush(log, j, events)

@@ -73,5 +73,5 @@ def file_all(data, cones, U, faces, C, members, wheel):
     for j in range(members.gid.size):
         g = members.gid[j]
         if cones.lumped[g]:
-            member(True, cones.offset[g], C, members.Z, j, z)
+            member(cones.lumped[g], cones.offset[g], C, members.Z, j, z)
             file_again(wheel, g, j, slack_of(data, U[g], z, faces[g]))

@@ -156,7 +156,10 @@ def faces_at_rays(N, m, kappa, K, sides, tol, zero, found):
                             k += 1
                     box_least_norm(rest, Z[:k], -1.0, slopes[:k], left)
                     allowed = max(8.0 * tol * size, 8.0 * zero)
-                    ok = np.sqrt(np.sum(left * left)) <= allowed
+                    size = 0.0
+                    for c in range(r):
+                        size += left[c] * left[c]
+                    ok = np.sqrt(size) <= allowed
                 if not ok:
                     continue
                 if count < found.shape[0]:

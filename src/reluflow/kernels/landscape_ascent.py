@@ -4,13 +4,25 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels.boxls import box_least_norm
+from reluflow.kernels.inner import inner
+
+
+@inner
+def length(x):
+    """|x|."""
+    square = 0.0
+    for c in range(x.size):
+        square += x[c] * x[c]
+    return np.sqrt(square)
 
 
 @njit(cache=True)
 def least_gradient(N, m, kappa, v, D):
     """Write into D the gradient of minimal norm on the face of pattern v (zeros on the face)."""
     H, r = N.shape
-    base = m.copy()
+    base = np.empty(r)
+    for c in range(r):
+        base[c] = m[c]
     k = 0
     for h in range(H):
         if v[h] == 0:
@@ -19,7 +31,8 @@ def least_gradient(N, m, kappa, v, D):
             for c in range(r):
                 base[c] += v[h] * kappa[h] * N[h, c]
     if k == 0:
-        D[:] = base
+        for c in range(r):
+            D[c] = base[c]
         return
     Z, slopes = np.empty((k, r)), np.empty(k)
     k = 0
@@ -50,7 +63,7 @@ def ascend(N, m, kappa, W, tol, zero, most, status):
             v[h] = 0 if abs(x) <= tol else (1 if x > 0 else -1)
         for _ in range(most):
             least_gradient(N, m, kappa, v, D)
-            size = np.sqrt(np.sum(D * D))
+            size = length(D)
             if size <= zero:
                 status[i] = 1
                 break
@@ -88,7 +101,9 @@ def ascend(N, m, kappa, W, tol, zero, most, status):
                 break
             for c in range(r):
                 w[c] += step * D[c]
-            w /= np.sqrt(np.sum(w * w))
+            norm = length(w)
+            for c in range(r):
+                w[c] /= norm
             for h in range(H):
                 if v[h] * p[h] < 0:
                     x = 0.0
