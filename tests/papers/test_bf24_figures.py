@@ -73,6 +73,13 @@ def test_figure_2_needs_a_run_to_the_end():
         bf24.three_points_run(m=50, scale=1e-3, lr=1e-3, steps=4500, seed=0)
 
 
+def test_a_film_is_made_only_when_asked_for():
+    assert bf24.film(0, 1e-3, 1e-3, 1000, 0) == {}
+    run = bf24.film(20, 1e-3, 1e-3, 1000, 0)["run"]
+    assert len(run.networks) == len(run.steps) > 40
+    assert run.steps[-1] == 1000
+
+
 def test_neurons_in_effect():
     angles = np.radians([10.0, 11.0, 100.0, 179.0, -179.0, 250.0, 300.0])
     W = np.column_stack([np.cos(angles), np.sin(angles)])

@@ -23,8 +23,10 @@ from reluflow.trajectory.phases import phases
 
 Array = NDArray[np.float64]
 
-FIGURE2: dict[str, Any] = {"m": 200_000, "scale": 1e-3, "lr": 1e-3, "steps": 2_000_000}
-FIGURE2_QUICK = {**FIGURE2, "m": 2_000, "steps": 200_000}
+FIGURE2: dict[str, Any] = {
+    "m": 200_000, "scale": 1e-3, "lr": 1e-3, "steps": 2_000_000, "m_film": 20_000,
+}  # fmt: skip
+FIGURE2_QUICK = {**FIGURE2, "m": 2_000, "steps": 200_000, "m_film": 0}
 ROWS = ("start", "end of phase 2a: aligned, about to grow", "end of phase 2: near the line", "end")
 DONE, LEFT = 0.05, 0.005  # of the fall of the loss, at the ends of phases 2a and 2
 UNMIXED = 7_200  # step by which a run of 2,000 neurons has lost its mixed ones
@@ -97,7 +99,7 @@ def three_points_run(m: int, scale: float, lr: float, steps: int, seed: int) -> 
     full=FIGURE2,
     claims=("BF24-T2", "BF24-L7", "BF24-A3", "BF24-A5"),
 )
-def figure2(*, m: int, scale: float, lr: float, steps: int, seed: int = 0) -> Drawn:
+def figure2(*, m: int, scale: float, lr: float, steps: int, m_film: int, seed: int = 0) -> Drawn:
     """Figure 2: neurons align with one direction, grow, and stop at the least-squares line."""
     made = three_points_run(m, scale, lr, steps, seed)
     panels: list[Panel] = []
@@ -117,7 +119,16 @@ def figure2(*, m: int, scale: float, lr: float, steps: int, seed: int = 0) -> Dr
     ]
     numbers = _numbers(made)
     told = _summary(made, numbers), seen(made, scale, lr), _caption(numbers)
-    return Drawn(pictures, numbers, *told)
+    return Drawn(pictures, numbers, *told, films=film(m_film, scale, lr, steps, seed))
+
+
+def film(m: int, scale: float, lr: float, steps: int, seed: int) -> dict[str, Trajectory]:
+    """The run with m neurons at frames that are a tenth apart, as the paper's; none for m = 0."""
+    if not m:
+        return {}
+    problem = datasets.three_points(loss="square")
+    net = initialize(problem, m, scale=scale, rng=seed)
+    return {"run": descend(problem, net, lr=lr, steps=steps, save=geometric(1.1))}
 
 
 def _loss_curve(made: ThreePoints) -> Panel:

@@ -25,8 +25,9 @@ Array = NDArray[np.float64]
 
 FIGURE3: dict[str, Any] = {
     "m": 200_000, "draw": 1, "scale": 1e-3, "t_end": 2000.0, "draws": 10, "m_small": 300,
+    "m_film": 2000,
 }  # fmt: skip
-FIGURE3_QUICK = {**FIGURE3, "m": 1000, "draws": 0}
+FIGURE3_QUICK = {**FIGURE3, "m": 1000, "draws": 0, "m_film": 0}
 ROWS = ("start", "growth starts", "first plateau", "the last neurons start", "end")
 
 
@@ -83,8 +84,9 @@ def course(draw: int, m: int, scale: float, t_end: float) -> Course:
     quick=FIGURE3_QUICK, full=FIGURE3, claims=("BF24-D2", "BF24-D4"),
 )  # fmt: skip
 def figure3(
-    *, m: int, draw: int, scale: float, t_end: float, draws: int, m_small: int, seed: int = 0
-) -> Drawn:
+    *, m: int, draw: int, scale: float, t_end: float, draws: int, m_small: int, m_film: int,
+    seed: int = 0,
+) -> Drawn:  # fmt: skip
     """Figure 3: forty points of a teacher with eight neurons, unbalanced start.
 
     ``seed`` is not used: the sample is ``draw``, one of ten.
@@ -119,7 +121,8 @@ def figure3(
         Picture(_rows(made), 2, f"Forty points of a teacher, {m:,} neurons", height=3.4),
         Picture([_loss(made)], name="loss", width=6.5, height=3.6),
     ]
-    return Drawn(pictures, numbers, summary, seen, _caption(made, draw))
+    films = {"run": course(draw, m_film, scale, t_end).run} if m_film else {}
+    return Drawn(pictures, numbers, summary, seen, _caption(made, draw), films)
 
 
 def seen_in(made: Course) -> list[Comparison]:

@@ -12,6 +12,7 @@ from reluflow.claims.claim import Check, Found, paper_modules, register
 from reluflow.claims.verdict import Comparison, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.report.traces import Picture
+from reluflow.trajectory import Trajectory
 
 
 class Skipped(ReluflowError):
@@ -34,6 +35,8 @@ class Drawn:
         What a reader must see in it, as numbers: the check of the claim "PAPER-FIGURE".
     caption : str
         What differs from the paper's figure, and why.
+    films : mapping
+        Runs to animate beside the pictures, by name.
     """
 
     pictures: Sequence[Picture]
@@ -41,6 +44,7 @@ class Drawn:
     summary: Sequence[str]
     seen: Sequence[Comparison]
     caption: str = ""
+    films: Mapping[str, Trajectory] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Figure:
     verdicts: tuple[Verdict, ...] = ()
     caption: str = ""
     panels: tuple[Mapping[str, Any], ...] = ()  # one for each picture: columns, files, alts
+    films: tuple[str, ...] = ()  # names of animations in the folder
     seconds: float = 0.0
     resumed: bool = False
 
@@ -140,7 +145,8 @@ def chosen(paper: str | None = None, name: str | None = None) -> list[Spec]:
     found = [
         spec
         for (of, which), spec in known.items()
-        if (paper is None or of == paper.upper()) and (name is None or which == name.upper())
+        if (paper is None or of == paper.upper())
+        and (name is None or which.upper() == name.upper())
     ]
     if not found:
         listed = ", ".join(" ".join(key) for key in known)

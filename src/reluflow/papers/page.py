@@ -66,6 +66,8 @@ def _figure(page: Page, folder: Path, figure: Figure, beside: Sequence[Verdict])
         svgs = [(folder / name).read_text(encoding="utf-8") for name in shown["files"]]
         caption = figure.caption if i == len(figure.panels) - 1 else ""
         page.images(svgs, shown["alts"], shown["columns"], caption)
+    if figure.films:
+        page.links({f"Animation: {name}": name for name in figure.films})
     page.points(figure.summary)
     page.table(verdict_rows([*figure.verdicts, *beside]))
 

@@ -15,6 +15,7 @@ from reluflow.claims.run import as_found, try_check, verdict_of
 from reluflow.claims.verdict import Hypothesis, Status, Verdict, from_dict
 from reluflow.papers import record
 from reluflow.papers.figure import Drawn, Figure, Skipped, Spec, all_figures
+from reluflow.report.animate import animate
 from reluflow.report.render import to_svg, write_picture
 
 Row = Mapping[str, Any]
@@ -109,13 +110,18 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
         )
     verdict = verdict_of(check, as_found(drawn.seen), (), settings, known=True)
     files, panels = _render(drawn, folder, stem)
+    films = [
+        animate(run, folder / f"{stem}-{name}.gif", progress=False).name
+        for name, run in drawn.films.items()
+    ]
     content = {
         "figure": spec.id,
         "title": spec.title,
         "settings": settings,
-        "files": files + [name for shown in panels for name in shown["files"]],
+        "files": files + films + [name for shown in panels for name in shown["files"]],
         "pictures": files,
         "panels": panels,
+        "films": films,
         "numbers": drawn.numbers,
         "summary": list(drawn.summary),
         "caption": drawn.caption,
@@ -148,6 +154,7 @@ def _figure(
         verdicts=tuple(from_dict(v) for v in stored["verdicts"]),
         caption=stored["caption"],
         panels=tuple(stored["panels"]),
+        films=tuple(stored["films"]),
         seconds=stored["seconds"],
         resumed=resumed,
     )  # fmt: skip

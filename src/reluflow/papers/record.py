@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from reluflow._version import __version__
+from reluflow.claims.claim import paper_modules
 
 
 def key_of(module: str, settings: Mapping[str, Any]) -> str:
-    """Hash of the settings, the version and the source of the module that does the work."""
-    source = inspect.getsource(importlib.import_module(module))
+    """Hash of the settings, the version and the sources of the paper in the room of the work."""
+    room, _, name = module.rpartition(".")
+    beside = paper_modules(room) if room else []
+    same = [m for m in beside if m.rpartition(".")[2].split("_")[0] == name.split("_")[0]]
+    source = [inspect.getsource(importlib.import_module(m)) for m in same or [module]]
     plain = json.dumps([__version__, dict(settings), source], sort_keys=True, default=str)
     return hashlib.sha256(plain.encode()).hexdigest()
 
