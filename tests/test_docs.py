@@ -26,6 +26,8 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):
+    if name.startswith("reluflow.torch."):
+        pytest.importorskip("torch")
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 

@@ -47,7 +47,7 @@ def mnist_images(
     labels : uint8 array, shape (n,)
     """
     _check_split(split)
-    images, labels = mnist._load(folder, split, download=False)
+    images, labels = mnist.read_split(folder, split, download=False)
     return images.reshape(len(images), 28, 28), labels
 
 

@@ -78,7 +78,7 @@ def mnist_pair(
         raise ReluflowError(f"split must be 'train' or 'test', got {split!r}")
     if per_class is not None:
         whole(per_class, "per_class", 1)
-    images, labels = _load(folder, split, download)
+    images, labels = read_split(folder, split, download)
     chosen = [images[labels == digit] for digit in digits]
     for digit, part in zip(digits, chosen, strict=True):
         if len(part) < (per_class or 1):
@@ -112,7 +112,7 @@ def _digit(value: int) -> int:
     return int(value)
 
 
-def _load(folder: str | os.PathLike[str] | None, split: str, download: bool) -> tuple[Bytes, Bytes]:
+def read_split(folder: str | os.PathLike[str] | None, split: str, download: bool) -> tuple[Bytes, Bytes]:
     """Images (n, pixels) and labels (n,) of one split, from files or from OpenML."""
     root = folder if folder is not None else os.environ.get(FOLDER_VARIABLE)
     places = [] if not root else [Path(root), Path(root) / "mnist"]
