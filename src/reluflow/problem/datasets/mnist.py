@@ -112,7 +112,9 @@ def _digit(value: int) -> int:
     return int(value)
 
 
-def read_split(folder: str | os.PathLike[str] | None, split: str, download: bool) -> tuple[Bytes, Bytes]:
+def read_split(
+    folder: str | os.PathLike[str] | None, split: str, download: bool
+) -> tuple[Bytes, Bytes]:
     """Images (n, pixels) and labels (n,) of one split, from files or from OpenML."""
     root = folder if folder is not None else os.environ.get(FOLDER_VARIABLE)
     places = [] if not root else [Path(root), Path(root) / "mnist"]
