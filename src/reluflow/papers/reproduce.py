@@ -81,7 +81,7 @@ def reproduce(
             nonlocal done
             done += 1
             bar.update(done, time.monotonic() - began, row["part"])
-            if say and not (row["status"] == "ok" and row["resumed"]):
+            if say:
                 bar.say(_said(row))
 
         rows = run_parts(parts, folder, size, [seed], workers, each)
@@ -96,10 +96,14 @@ def reproduce(
 
 
 def _said(row: Row) -> str:
-    if row["status"] == "ok" and "verdict" in row:
-        return verdict_in(row).line()
-    how = f"done in {row['seconds']:.1f} s" if row["status"] == "ok" else row["message"]
-    return f"{row['part']}: {how}"
+    done = row["status"] == "ok"
+    again = done and row["resumed"]
+    if done and "verdict" in row:
+        return verdict_in(row).line() + (" (already done)" if again else "")
+    how = f"done in {row['seconds']:.1f} s" if done else row["message"]
+    return f"{row['part'].replace('figure ', '').replace('-', ' ')}: " + (
+        "already done" if again else how
+    )
 
 
 def _wanted(paper: str | None, figure: str | None) -> tuple[list[Spec], list[Check]]:
