@@ -441,7 +441,7 @@ def test_one_kkt_function():
 def test_a_bent_direction_is_no_kkt_function(monkeypatch):
     good = orthogonal.exact_kkt(0)
     bent = Network(good.final.W + 0.1, good.final.a)
-    monkeypatch.setattr(orthogonal, "allowed", lambda evidence: 1e-3)
+    monkeypatch.setattr(orthogonal, "allowed", lambda evidence: (1e-3, 1e-3))
     evidence = Evidence.of(good.problem, bent)
     assert orthogonal.shared_function(evidence, -1.0, 2.0)[0].status is Status.FAILS
     assert orthogonal.solves_q(evidence, False)[0].status is Status.FAILS
