@@ -1,4 +1,7 @@
-"""Shared fixtures: the slow twins that kernels and solvers are held to."""
+"""Shared fixtures: the slow twins that solvers are held to, and where the MNIST files are."""
+
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,3 +30,14 @@ def plain_descent(problem, net, rates, *, batches=None, both=True):
 @pytest.fixture(name="plain_descent")
 def _plain_descent():
     return plain_descent
+
+
+@pytest.fixture(scope="session")
+def mnist_folder() -> Path:
+    """Folder with the MNIST files: RELUFLOW_DATA, or shared/data beside the repository."""
+    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+    for root in filter(None, (os.environ.get("RELUFLOW_DATA"), beside)):
+        for folder in (Path(root), Path(root) / "mnist"):
+            if (folder / "train-images-idx3-ubyte.gz").is_file():
+                return folder
+    pytest.skip("MNIST files not found: set RELUFLOW_DATA to the folder that has them")

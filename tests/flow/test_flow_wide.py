@@ -1,8 +1,5 @@
 """Flow whose kinks are not located: what it must agree with, and what it says of itself."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -167,15 +164,10 @@ class Limit:
 
 
 @pytest.mark.slow
-def test_mnist_pair_with_few_evaluations():
+def test_mnist_pair_with_few_evaluations(mnist_folder):
     """[MMV24]_ Figure 5: curves of descent, whose own error halves with lr, from a tenth or less
     of its gradients."""
-    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-    folder = os.environ.get("RELUFLOW_DATA") or beside
-    try:
-        problem = datasets.mnist_pair(1, 0, folder, per_class=200)
-    except ValueError:
-        pytest.skip("MNIST files not found: set RELUFLOW_DATA to the folder that has them")
+    problem = datasets.mnist_pair(1, 0, mnist_folder, per_class=200)
     net = initialize(problem, 50, scale=1e-6, kind="gaussian", normalize="none", rng=0)
     run = flow(problem, net, t_end=8.0, kinks=False, save=every(0.5))
     off = []

@@ -1,6 +1,5 @@
 """[MMV24]_ figures: the plane, and pairs of digits on images made here and on MNIST where it is."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -113,8 +112,8 @@ def test_mini_batches_keep_their_share(stripes):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("RELUFLOW_DATA" not in os.environ, reason="needs MNIST")
 @pytest.mark.parametrize("name", ["F5", "F13"])
-def test_mnist_shows_what_it_must(name):
+def test_mnist_shows_what_it_must(name, mnist_folder, monkeypatch):
+    monkeypatch.setenv("RELUFLOW_DATA", str(mnist_folder))
     for comparison in quick(name).seen:
         assert comparison.status is Status.HOLDS, comparison
