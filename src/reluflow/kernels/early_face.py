@@ -12,6 +12,7 @@ from numba import njit
 
 from reluflow.kernels.boxls import box_least_norm
 from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import parallel
 
 EPS = 2.220446049250313e-16
 PARALLEL = 32 * EPS  # |<D, x_k>| below this times |x_k| sum_i |c_i||x_i|: the neuron moves along
@@ -104,7 +105,7 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
     for f in range(nf):
         k, ties[f] = face[f], 0
         for h in range(heads):
-            way = _along(X, xn, k, leads[h])
+            way = parallel(X, xn, k, leads[h])
             if way != 0 and ties[f] == 0:
                 first[f], ties[f] = leads[h], way
                 tied[leads[h]] += c[k] * xn[k] / xn[leads[h]]
@@ -122,19 +123,6 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
             slope[k] = slope[first[f]] if ties[f] > 0 else 1.0 + leak - slope[first[f]]
             branch[k] = branch[first[f]]
     return agreed
-
-
-@inner
-def _along(X, xn, i, k):
-    """Sign of the cosine of parallel samples, 0 for others."""
-    if xn[i] == 0.0 or xn[k] == 0.0:
-        return 0
-    s = 0.0
-    for e in range(X.shape[1]):
-        s += X[i, e] * X[k, e]
-    if abs(s) < (1.0 - 1e-12) * xn[i] * xn[k]:
-        return 0
-    return 1 if s > 0.0 else -1
 
 
 @inner

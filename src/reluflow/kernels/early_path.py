@@ -16,6 +16,7 @@ from reluflow.kernels.early_piece import (
     time_to,
 )
 from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import along
 
 SNAP = 32.0  # in units of the tracked rounding error of w: what counts as lying on a hyperplane
 
@@ -25,14 +26,6 @@ UNKNOWN = 2  # a side that nobody remembers
 CROSS, SLIDE, EXIT, BRANCH, SIGN, ORIGIN = 0, 1, 2, 3, 4, 5  # kinds of events
 # what is found out about a path
 END, GROWTH, SIDE, OFFSET, HIT, PIECES, EVENTS, LAST = 0, 1, 2, 3, 4, 5, 6, 7
-
-
-@inner
-def _dot(x, y):
-    total = 0.0
-    for i in range(x.size):
-        total += x[i] * y[i]
-    return total
 
 
 @inner
@@ -71,8 +64,8 @@ def _note_face(t, hold, u, was, mode, branch, face, nf, log, found):
 @inner
 def _update_hit(hit, t, w, e, v, value, p, a, J, r, delta):
     """Track the time from which cos(w, v) >= value for good, over a piece of growth delta."""
-    start = np.sqrt(_dot(w, w))
-    wv, ev = _dot(w, v), _dot(e, v)
+    start = np.sqrt(along(w, w))
+    wv, ev = along(w, v), along(e, v)
     inside = wv >= value * start
     if np.isinf(delta):
         stays = True
@@ -116,7 +109,7 @@ def run(w, a, u, data, hold, times, states, v, value, known, log, found):
     found[EVENTS] = 0.0
     sa = 1.0 if a > 0.0 else -1.0
     a = abs(a)
-    size = np.sqrt(_dot(w, w))
+    size = np.sqrt(along(w, w))
     noise = 2.0 * EPS * size
     gap = (a - size) * (a + size)  # a^2 - |w|^2, conserved [BF24, Lemma 1]
     if abs(a - size) <= 8.0 * EPS * a:
@@ -145,10 +138,10 @@ def run(w, a, u, data, hold, times, states, v, value, known, log, found):
                     nf += 1
             agreed = settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D)
             _note_face(t, hold, u, was, mode, branch, face, nf, log, found)
-            r = np.sqrt(_dot(D, D))
+            r = np.sqrt(along(D, D))
         if not agreed:
             break
-        size = np.sqrt(_dot(w, w))
+        size = np.sqrt(along(w, w))
         if r <= PARALLEL * total:  # nothing pulls: stays where it is
             end = RESTS if leak > 0.0 else STILL
             for k in range(n):
@@ -171,10 +164,10 @@ def run(w, a, u, data, hold, times, states, v, value, known, log, found):
         pieces += 1
         for i in range(d):
             e[i] = sa * D[i] / r
-        p = _dot(w, e)
+        p = along(w, e)
         for i in range(d):
             rest[i] = w[i] - p * e[i]
-        side = np.sqrt(_dot(rest, rest))
+        side = np.sqrt(along(rest, rest))
         radial = side <= SNAP * noise
         if radial:
             for i in range(d):
@@ -221,7 +214,7 @@ def run(w, a, u, data, hold, times, states, v, value, known, log, found):
             if not known:
                 for i in range(d):
                     v[i] = e[i] if why == GROWS else (-e[i] if why == SHRINKS else rest[i] / side)
-            if known or _dot(w, v) < value * size or size == 0.0 or pieces == 1:
+            if known or along(w, v) < value * size or size == 0.0 or pieces == 1:
                 hit = _update_hit(hit, t, w, e, v, value, p, a, J, r, delta)
             break
         if nt == times.size and nt > 0:
@@ -252,7 +245,7 @@ def run(w, a, u, data, hold, times, states, v, value, known, log, found):
             coming = u[k] * speed[k] < -PARALLEL * total * xn[k] / r
             if k == who or (near and (coming or short or noise == 0.0)):
                 was[k], u[k] = u[k], 0
-        norm = np.sqrt(_dot(w, w) + a * a)
+        norm = np.sqrt(along(w, w) + a * a)
         for i in range(d):
             w[i] /= norm
         for k in range(n):

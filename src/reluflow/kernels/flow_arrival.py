@@ -15,24 +15,14 @@ from reluflow.kernels.flow_face import (
     box_force,
     face_force,
     outside,
-    parallel,
     put,
     tie,
     tied_force,
 )
-from reluflow.kernels.flow_vector import dot, norm
 from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import dot, norm, parallel
 
 STAY, LEAVE = 0, 1  # what to do at a ridge
-
-
-@inner
-def overlap(X, i, k):
-    """<x_i, x_k>."""
-    s = 0.0
-    for e in range(X.shape[1]):
-        s += X[i, e] * X[k, e]
-    return s
 
 
 @inner
@@ -135,11 +125,11 @@ def goes_through(data, u, z, c, k):
         if i == k or data.norms[i] == 0.0:
             continue
         near = abs(dot(data.X, i, z)) / data.norms[i]
-        if u[i] == 0 or near <= 1e-13 or (near <= 1e-8 and parallel(data, i, k) != 0):
+        if u[i] == 0 or near <= 1e-13 or (near <= 1e-8 and parallel(data.X, data.norms, i, k) != 0):
             return False
         slope = 1.0 if u[i] > 0 else data.leak
         if slope != 0.0:
-            rest += slope * c[i] * overlap(data.X, i, k)
+            rest += slope * c[i] * dot(data.X, i, data.X[k])
         scale += abs(c[i]) * data.norms[i]
     push = c[k] * data.norms[k] ** 2
     scale += abs(c[k]) * data.norms[k]
@@ -188,7 +178,7 @@ def arrive(data, u, z, c, k, when, log, policy):
             u[k] = 0
             for i in range(u.size):
                 near = abs(dot(data.X, i, z)) <= 1e-13 * data.norms[i]
-                if data.norms[i] > 0.0 and (near or parallel(data, i, k) != 0):
+                if data.norms[i] > 0.0 and (near or parallel(data.X, data.norms, i, k) != 0):
                     u[i] = 0
         resolve(data, u, z, c, policy)
     tie(data, u, c, tied, pulls)
@@ -197,7 +187,7 @@ def arrive(data, u, z, c, k, when, log, policy):
             if u[i] == 0:
                 first = i
                 for k in range(i):
-                    if tied[i] != 0 and tied[k] == 0 and parallel(data, i, k) != 0:
+                    if tied[i] != 0 and tied[k] == 0 and parallel(data.X, data.norms, i, k) != 0:
                         first = k
                 note(log, i, when, SLIDE if z[d] * pulls[first] < 0.0 else BRANCH)
             else:

@@ -5,8 +5,8 @@ import numpy as np
 from reluflow.kernels.flow_dense import REACH, polynomial, reach_of
 from reluflow.kernels.flow_face import outside
 from reluflow.kernels.flow_pull import pull_at
-from reluflow.kernels.flow_vector import dot
 from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import dot
 
 PARTS = 8  # of a step, at whose ends crossings are looked for
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from reluflow.kernels.boxls import box_least_norm
-from reluflow.kernels.flow_vector import norm
 from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import norm, parallel
 
 
 @inner
@@ -14,18 +14,6 @@ def has_face(u):
     for k in range(u.size):
         found = found or u[k] == 0
     return found
-
-
-@inner
-def parallel(data, i, k):
-    """Cosine sign (+1, -1) of two parallel samples, 0 when they are not parallel."""
-    s = 0.0
-    for e in range(data.X.shape[1]):
-        s += data.X[i, e] * data.X[k, e]
-    size = data.norms[i] * data.norms[k]
-    if size == 0.0 or abs(s) < (1.0 - 1e-12) * size:
-        return 0
-    return 1 if s > 0.0 else -1
 
 
 @inner
@@ -47,7 +35,7 @@ def tie(data, u, c, v, e):
             continue
         for i in range(k + 1, u.size):
             if v[i] == 0:
-                way = parallel(data, i, k)
+                way = parallel(data.X, data.norms, i, k)
                 if way != 0:
                     v[i] = 2 * way
                     e[k] += c[i] * data.norms[i] / data.norms[k]
@@ -58,7 +46,7 @@ def put(data, u, k, side):
     """Side of sample k, and of the samples on its hyperplane, for a neuron that leaves it."""
     for i in range(u.size):
         if i != k and u[i] == 0:
-            u[i] = side * parallel(data, i, k)
+            u[i] = side * parallel(data.X, data.norms, i, k)
     u[k] = side
 
 

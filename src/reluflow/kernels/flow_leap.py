@@ -6,17 +6,9 @@ from numba import njit
 from reluflow.kernels.flow_arrival import arrive
 from reluflow.kernels.flow_events import empty_log, flush
 from reluflow.kernels.flow_face import face_force
-from reluflow.kernels.flow_vector import dot, norm, normalise
+from reluflow.kernels.flow_vector import normalise
 from reluflow.kernels.inner import inner
-
-
-@inner
-def along(z, D):
-    """<w, D>."""
-    s = 0.0
-    for e in range(D.size):
-        s += z[e] * D[e]
-    return s
+from reluflow.kernels.vectors import along, dot, norm
 
 
 @inner

@@ -6,9 +6,9 @@ from numba import njit
 from reluflow.kernels.flow_crossing import first_event, first_exit
 from reluflow.kernels.flow_dense import REACH
 from reluflow.kernels.flow_members import path_of
-from reluflow.kernels.flow_vector import dot
 from reluflow.kernels.flow_wheel import file_again
 from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import dot, norm
 from reluflow.kernels.wheel import take
 
 
@@ -32,15 +32,6 @@ def change_of(F, lo, hi, v, last, row):
 
 
 @inner
-def length(row):
-    """|row|."""
-    square = 0.0
-    for i in range(row.size):
-        square += row[i] * row[i]
-    return np.sqrt(square)
-
-
-@inner
 def travelled(data, cones, frame, U, F, g, faces, reach, rows, beta):
     """Bound on how far any x_k^T P (of unit x_k), or the row of a on a face, moves in the step.
 
@@ -55,7 +46,7 @@ def travelled(data, cones, frame, U, F, g, faces, reach, rows, beta):
     reach[n + 1] = change_of(F, lo, hi, frame.unit[g], 0.0, rows[n + 1])
     grow = frame.rate[g] * frame.h
     ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
-    outer, along = length(rows[n]) + reach[n], length(rows[n + 1]) + reach[n + 1]
+    outer, along = norm(rows[n]) + reach[n], norm(rows[n + 1]) + reach[n + 1]
     far = reach[n] + ch * outer + sh * along if faces else 0.0
     for k in range(n):
         reach[k] = -1.0

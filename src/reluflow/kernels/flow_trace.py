@@ -11,8 +11,9 @@ from reluflow.kernels.flow_face import face_force, has_face
 from reluflow.kernels.flow_members import path_of
 from reluflow.kernels.flow_pull import pull_at
 from reluflow.kernels.flow_step import mixed
-from reluflow.kernels.flow_vector import dot, norm, normalise, turn_one
+from reluflow.kernels.flow_vector import normalise, turn_one
 from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import dot, norm
 
 PARTS = np.array([1, 13, 16])  # first stages of a step and of its dense output, and their number
 

@@ -1,27 +1,10 @@
-"""One vector z = (w, a): products, norm, and exp(M t) z."""
+"""One vector z = (w, a): its unit vector, and exp(M t) z."""
 
 import numpy as np
 from numba import njit
 
 from reluflow.kernels.inner import inner
-
-
-@inner
-def dot(X, k, z):
-    """<x_k, w>, over as many entries as x_k has."""
-    s = 0.0
-    for e in range(X.shape[1]):
-        s += X[k, e] * z[e]
-    return s
-
-
-@inner
-def norm(D):
-    """|D|."""
-    s = 0.0
-    for e in range(D.size):
-        s += D[e] * D[e]
-    return np.sqrt(s)
+from reluflow.kernels.vectors import norm
 
 
 @njit(cache=True)

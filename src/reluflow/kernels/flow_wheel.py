@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels.flow_members import member
-from reluflow.kernels.flow_vector import dot
 from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import dot
 from reluflow.kernels.wheel import NONE, SLOTS, file_neuron
 
 

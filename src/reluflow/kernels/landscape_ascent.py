@@ -4,16 +4,7 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels.boxls import box_least_norm
-from reluflow.kernels.inner import inner
-
-
-@inner
-def length(x):
-    """|x|."""
-    square = 0.0
-    for c in range(x.size):
-        square += x[c] * x[c]
-    return np.sqrt(square)
+from reluflow.kernels.vectors import norm
 
 
 @njit(cache=True)
@@ -63,7 +54,7 @@ def ascend(N, m, kappa, W, tol, zero, most, status):
             v[h] = 0 if abs(x) <= tol else (1 if x > 0 else -1)
         for _ in range(most):
             least_gradient(N, m, kappa, v, D)
-            size = length(D)
+            size = norm(D)
             if size <= zero:
                 status[i] = 1
                 break
@@ -101,9 +92,9 @@ def ascend(N, m, kappa, W, tol, zero, most, status):
                 break
             for c in range(r):
                 w[c] += step * D[c]
-            norm = length(w)
+            size = norm(w)
             for c in range(r):
-                w[c] /= norm
+                w[c] /= size
             for h in range(H):
                 if v[h] * p[h] < 0:
                     x = 0.0

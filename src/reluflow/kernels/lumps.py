@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow.kernels.inner import inlined, inner
+from reluflow.kernels.vectors import norm
 from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take_all
 
 # entries of Lumps.counts
@@ -81,15 +82,6 @@ class Lumps(NamedTuple):
     f: np.ndarray  # (n,)
     c: np.ndarray  # (n,)
     counts: np.ndarray  # (N_COUNTS,)
-
-
-@inner
-def length(z):
-    """Euclidean norm."""
-    total = 0.0
-    for i in range(z.size):
-        total += z[i] * z[i]
-    return math.sqrt(total)
 
 
 @inner
@@ -270,7 +262,7 @@ def inspect(L, z, u, seen):
 @inlined
 def schedule(L, j, u, slack):
     """File neuron j of cone u to be looked at when its slack is used up."""
-    size = length(L.Z[j])
+    size = norm(L.Z[j])
     allowed = slack / size if size > 0.0 else np.inf
     file_neuron(u, j, allowed, L.path, L.head, L.mark, L.used, L.link, L.due)
 
@@ -307,7 +299,7 @@ def rebase(L, u, z, seen):
         j = L.scratch[q]
         current(L, j, z)
         store_base(L, j, z)
-        if length(L.Z[j]) > 0.0:
+        if norm(L.Z[j]) > 0.0:
             top = max(top, L.exponent[j])
     clear_cone(L, u)
     set_level(L, u, top if top > -(1 << 60) else 0)

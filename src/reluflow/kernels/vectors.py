@@ -1,0 +1,42 @@
+"""Products, norms and parallel samples, for every kernel."""
+
+import numpy as np
+
+from reluflow.kernels.inner import inner
+
+
+@inner
+def dot(X, k, z):
+    """<x_k, w>, over as many entries as x_k has."""
+    s = 0.0
+    for e in range(X.shape[1]):
+        s += X[k, e] * z[e]
+    return s
+
+
+@inner
+def along(z, D):
+    """<w, D>, over as many entries as D has."""
+    s = 0.0
+    for e in range(D.size):
+        s += z[e] * D[e]
+    return s
+
+
+@inner
+def norm(D):
+    """|D|."""
+    s = 0.0
+    for e in range(D.size):
+        s += D[e] * D[e]
+    return np.sqrt(s)
+
+
+@inner
+def parallel(X, norms, i, k):
+    """Cosine sign (+1, -1) of two parallel samples, 0 when they are not parallel."""
+    s = dot(X, i, X[k])
+    size = norms[i] * norms[k]
+    if size == 0.0 or abs(s) < (1.0 - 1e-12) * size:
+        return 0
+    return 1 if s > 0.0 else -1
