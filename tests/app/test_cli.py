@@ -29,8 +29,8 @@ def test_datasets_listed_as_text_and_json():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("reproduce", "BF25"), "no figure 'BF25' here yet: expected one of BF24 F1, BF24 F2"),
-        (("reproduce", "BF24", "F9"), "no figure 'BF24 F9' here yet"),
+        (("reproduce", "BF25"), "no figure 'BF25': expected one of BF24 F1, BF24 F2"),
+        (("reproduce", "BF24", "F9"), "no figure 'BF24 F9'"),
         (("bench", "speed"), "no benchmark 'speed': expected one of descend"),
         (("nonsense",), "No such command 'nonsense'"),
         (("reproduce", "--fast"), "No such option"),

@@ -155,7 +155,7 @@ def test_figures_are_claims_of_the_ledger():
         assert REGISTRY[spec.id].experiment is not None
         assert set(spec.sizes) == {"quick", "scaled", "full"}
     assert [spec.name for spec in chosen("tlb26")] == ["F1", "F2", "F3", "F4", "F5", "F6"]
-    with pytest.raises(ReluflowError, match="no figure 'BF24 F9' here yet"):
+    with pytest.raises(ReluflowError, match="no figure 'BF24 F9'"):
         chosen("BF24", "F9")
     with pytest.raises(ReluflowError, match="size must be one of"):
         reproduce("BF24", "F2", size="huge")

@@ -15,6 +15,7 @@ from reluflow.network import Network
 from reluflow.prediction.limit import limit
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
+from reluflow.runtime import write_text
 
 _ROWS = 20  # extremal vectors printed
 _ENTRIES = 6  # of a direction printed
@@ -155,11 +156,8 @@ class Prediction:
             )
         make_folder(folder)
         files = [write_picture(figure, folder / f"{name}.png") for name, figure in drawn.items()]
-        target = folder / "predict.json"
-        beside = target.with_name(target.name + ".part")
-        beside.write_text(as_json_text(self.to_dict()) + "\n", encoding="utf-8")
-        beside.replace(target)
-        return [*files, target]
+        text = as_json_text(self.to_dict()) + "\n"
+        return [*files, write_text(folder / "predict.json", text)]
 
 
 def predict(problem: Problem, net: Network | None, max_seconds: float | None = None) -> Prediction:

@@ -43,7 +43,7 @@ def try_evaluate(check: Check, evidence: Evidence) -> Verdict:
     try:
         return evaluate(check, evidence)
     except ReluflowError as error:
-        return replace(verdict_of(check, Found(()), (), evidence.describe()), note=str(error))
+        return verdict_of(check, Found((), note=str(error)), (), evidence.describe())
 
 
 def run_check(check: Check, size: str = "quick", seed: int = 0) -> Verdict:
@@ -68,7 +68,7 @@ def try_check(check: Check, size: str = "quick", seed: int = 0) -> Verdict:
     try:
         return run_check(check, size, seed)
     except ReluflowError as error:
-        return replace(verdict_of(check, Found(()), (), {}, known=True), note=str(error))
+        return verdict_of(check, Found((), note=str(error)), (), {}, known=True)
 
 
 def verdict_of(

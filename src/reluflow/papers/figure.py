@@ -151,5 +151,5 @@ def chosen(paper: str | None = None, name: str | None = None) -> list[Spec]:
     if not found:
         listed = ", ".join(" ".join(key) for key in known)
         asked = " ".join(part for part in (paper, name) if part)
-        raise ReluflowError(f"no figure {asked!r} here yet: expected one of {listed}")
+        raise ReluflowError(f"no figure {asked!r}: expected one of {listed}")
     return found

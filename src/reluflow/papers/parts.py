@@ -17,6 +17,7 @@ from reluflow.papers import record
 from reluflow.papers.figure import Drawn, Figure, Skipped, Spec, all_figures
 from reluflow.report.animate import animate
 from reluflow.report.render import to_svg, write_picture
+from reluflow.runtime import write_text
 
 Row = Mapping[str, Any]
 
@@ -72,7 +73,7 @@ def verdict_in(row: Row) -> Verdict:
     if row["status"] == "ok":
         return from_dict(json.loads(row["verdict"]))
     check = load_all()[row["part"]]
-    return replace(verdict_of(check, Found(()), (), {}, known=True), note=row["message"])
+    return verdict_of(check, Found((), note=row["message"]), (), {}, known=True)
 
 
 def figure_in(row: Row, folder: Path, size: str) -> Figure:
@@ -81,12 +82,9 @@ def figure_in(row: Row, folder: Path, size: str) -> Figure:
     if row["status"] == "ok":
         return replace(make_figure(spec, folder, size, row["root"]), resumed=row["resumed"])
     settings = {"size": size, "seed": row["root"], **spec.sizes[size]}
-    check = Check(spec.id, "stated", "", spec.make.__module__, sizes=spec.sizes)
-    verdict = verdict_of(check, Found(()), (), settings, known=True)
-    return Figure(
-        spec.paper, spec.name, spec.title, (), {}, (f"Failed: {row['message']}",), settings,
-        (replace(verdict, note=row["message"]),),
-    )  # fmt: skip
+    found = Found((), note=row["message"])
+    verdict = verdict_of(_check_of(spec), found, (), settings, known=True)
+    return _empty(spec, f"Failed: {row['message']}", settings, verdict)
 
 
 def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
@@ -99,15 +97,13 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
     if stored is not None:
         return _figure(spec, folder, stored, settings, resumed=True)
     began = time.monotonic()
-    check = Check(spec.id, "stated", "", spec.make.__module__, sizes=spec.sizes)
+    check = _check_of(spec)
     try:
         drawn = spec.make(seed=seed, **spec.sizes[size], **_room(spec, folder))
     except Skipped as reason:
         unmet = [Hypothesis("what the figure needs is there", False, str(reason))]
         verdict = verdict_of(check, as_found(()), unmet, settings)
-        return Figure(
-            spec.paper, spec.name, spec.title, (), {}, (f"Skipped: {reason}",), settings, (verdict,)
-        )
+        return _empty(spec, f"Skipped: {reason}", settings, verdict)
     verdict = verdict_of(check, as_found(drawn.seen), (), settings, known=True)
     files, panels = _render(drawn, folder, stem)
     films = [
@@ -130,6 +126,16 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
     }
     record.write(path, key, content)
     return _figure(spec, folder, json.loads(json.dumps(content, default=record.plain)), settings)
+
+
+def _check_of(spec: Spec) -> Check:
+    """What a figure shows, as a check of the figure's own id."""
+    return Check(spec.id, "stated", "", spec.make.__module__, sizes=spec.sizes)
+
+
+def _empty(spec: Spec, sentence: str, settings: dict[str, Any], verdict: Verdict) -> Figure:
+    """A figure without a picture, which says why."""
+    return Figure(spec.paper, spec.name, spec.title, (), {}, (sentence,), settings, (verdict,))
 
 
 def _room(spec: Spec, folder: Path) -> dict[str, Path]:
@@ -169,9 +175,7 @@ def _render(drawn: Drawn, folder: Path, stem: str) -> tuple[list[str], list[dict
         names = []
         for k, panel in enumerate(picture.panels):
             path = folder / "panels" / f"{name}-{k}.svg"
-            beside = path.with_name(path.name + ".part")
-            beside.write_text(to_svg(panel, picture.width, picture.height), encoding="utf-8")
-            beside.replace(path)
+            write_text(path, to_svg(panel, picture.width, picture.height))
             names.append(f"panels/{path.name}")
         alts = [panel.title.replace("\n", ", ") or picture.title for panel in picture.panels]
         panels.append({"columns": picture.columns, "files": names, "alts": alts})

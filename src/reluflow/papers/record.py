@@ -12,6 +12,7 @@ from typing import Any
 
 from reluflow._version import __version__
 from reluflow.claims.claim import paper_modules
+from reluflow.runtime import write_text
 
 
 def key_of(module: str, settings: Mapping[str, Any]) -> str:
@@ -43,9 +44,7 @@ def write(path: Path, key: str, content: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"key": key, "version": __version__, **content}
     text = json.dumps(record, indent=1, default=plain)
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    write_text(path, text)
 
 
 def plain(value: Any) -> Any:

@@ -108,9 +108,7 @@ def _said(row: Row) -> str:
 
 def _wanted(paper: str | None, figure: str | None) -> tuple[list[Spec], list[Check]]:
     """Figures to make, and checks to run beside them (those of the figures left out)."""
-    specs = (
-        [] if paper is not None and figure is None and _no_figures(paper) else chosen(paper, figure)
-    )
+    specs = chosen(paper, figure)
     ids = {spec.id for spec in specs}
     shown = {id for spec in specs for id in spec.claims}
     checks = [
@@ -120,14 +118,6 @@ def _wanted(paper: str | None, figure: str | None) -> tuple[list[Spec], list[Che
         if check.runnable and check.id not in ids and (figure is None or check.id in shown)
     ]
     return specs, [check for check in checks if not check.module.startswith("reluflow.papers")]
-
-
-def _no_figures(paper: str) -> bool:
-    from reluflow.claims.ledger import PAPERS
-    from reluflow.papers.figure import all_figures
-
-    known = paper.upper() in PAPERS
-    return known and not any(key[0] == paper.upper() for key in all_figures())
 
 
 def _folder(out: str | os.PathLike[str]) -> Path:

@@ -16,7 +16,7 @@ import numpy as np
 
 from reluflow.errors import ReluflowError
 from reluflow.papers.figure import Skipped
-from reluflow.runtime import Progress
+from reluflow.runtime import Progress, beside, write_text
 from reluflow.runtime.checkpoint import fingerprint
 from reluflow.torch.dominoes import Dominoes, dominoes
 from reluflow.torch.need import has_torch
@@ -186,9 +186,7 @@ def _run(
         "records": records,
         "probes": probed(data, place, settings) if VARIANTS[variant].get("digits", True) else {},
     }
-    beside = place / "result.json.part"
-    beside.write_text(json.dumps(result))
-    beside.replace(place / "result.json")
+    write_text(place / "result.json", json.dumps(result))
     shutil.rmtree(place / "features", ignore_errors=True)
     (place / "state.npz").unlink(missing_ok=True)
     return result
@@ -224,9 +222,8 @@ def _train(
     def look(epoch: int, model: nn.Module) -> dict[str, float]:
         inside = [extract(model, part)[0] for part in (data.probe_train, data.probe_validation)]
         path = place / "features" / f"{epoch:04d}.npz"
-        with open(path.with_suffix(".part"), "wb") as file:
+        with beside(path) as part, open(part, "wb") as file:
             np.savez(file, fit=inside[0], held_out=inside[1])
-        path.with_suffix(".part").replace(path)
         scores = extract(model, data.validation)[1]
         norm = sum(float(p.detach().double().square().sum()) for p in model.parameters()) ** 0.5
         right = float((scores.argmax(axis=1) == data.validation.objects).mean())

@@ -19,7 +19,7 @@ from reluflow.report.curves import clock_of, loss_panel
 from reluflow.report.panels import function_panel, neurons_panel
 from reluflow.report.render import draw, make_folder
 from reluflow.report.traces import Panel, Points
-from reluflow.runtime import Progress
+from reluflow.runtime import Progress, beside
 from reluflow.trajectory import Trajectory
 
 SUFFIXES = (".gif", ".mp4")
@@ -85,16 +85,12 @@ def animate(
         raise ReluflowError(f"fps must be positive and hold not negative, got {fps} and {hold}")
     scenes = scenes_of(run, frames)
     make_folder(target.parent)
-    beside = target.with_name(target.name + ".part")
     record = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
     try:
-        with Progress(len(scenes.records), "animate", progress) as bar:
-            record(_Stage(scenes, bar), beside, fps, hold)
-        beside.replace(target)
+        with beside(target) as part, Progress(len(scenes.records), "animate", progress) as bar:
+            record(_Stage(scenes, bar), part, fps, hold)
     except OSError as error:
         raise ReluflowError(f"cannot write {target}: {error.strerror or error}") from None
-    finally:
-        beside.unlink(missing_ok=True)
     return target
 
 

@@ -13,6 +13,7 @@ from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 from reluflow.report.render import to_svg
 from reluflow.report.traces import Panel, Picture
+from reluflow.runtime import write_text
 
 _CSS = """
 :root{color-scheme:light dark;--ink:#1c2024;--soft:#5b6570;--line:#d5d9de;--paper:#fff;
@@ -162,13 +163,10 @@ class Page:
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page beside and rename."""
         target = Path(path)
-        beside = target.with_name(target.name + ".part")
         try:
-            beside.write_text(self.html, encoding="utf-8")
-            beside.replace(target)
+            return write_text(target, self.html)
         except OSError as error:
             raise ReluflowError(f"cannot write {target}: {error.strerror}") from None
-        return target
 
     def _add(self, html: str) -> Page:
         self._parts.append(html)

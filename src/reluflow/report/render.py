@@ -11,6 +11,7 @@ import numpy as np
 
 from reluflow.errors import ReluflowError
 from reluflow.report.traces import Band, Image, Line, Panel, Picture, Points, Rule, Trace
+from reluflow.runtime import beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,10 +158,9 @@ def make_folder(folder: Path) -> Path:
 def write_picture(figure: Any, path: Path, dpi: int = 150) -> Path:
     """Save a Picture or a matplotlib figure beside and rename: no half-written file is left."""
     canvas = compose(figure) if isinstance(figure, Picture) else figure
-    beside = path.with_name(path.name + ".part")
     metadata = {"Software": None} if path.suffix == ".png" else None
-    canvas.savefig(beside, dpi=dpi, format=path.suffix[1:], metadata=metadata)
-    beside.replace(path)
+    with beside(path) as part:
+        canvas.savefig(part, dpi=dpi, format=path.suffix[1:], metadata=metadata)
     return path
 
 

@@ -1,7 +1,8 @@
-"""Long work: progress on a terminal, Ctrl-C that returns what there is, checkpoints."""
+"""Long work: progress on a terminal, Ctrl-C that returns what there is, checkpoints, files."""
 
 from reluflow.runtime.checkpoint import Checkpoint
+from reluflow.runtime.files import beside, write_text
 from reluflow.runtime.interrupt import Interrupt
 from reluflow.runtime.progress import Progress
 
-__all__ = ["Checkpoint", "Interrupt", "Progress"]
+__all__ = ["Checkpoint", "Interrupt", "Progress", "beside", "write_text"]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.errors import ReluflowError
+from reluflow.runtime.files import beside
 
 
 def fingerprint(arrays: Mapping[str, NDArray], settings: Mapping[str, Any]) -> str:
@@ -57,12 +58,10 @@ class Checkpoint:
         """Write the state atomically: a kill leaves the old file or the new one."""
         if self.path is None:
             return
-        beside = self.path.with_name(self.path.name + ".part")
-        with open(beside, "wb") as file:
+        with beside(self.path) as part, open(part, "wb") as file:
             np.savez(file, allow_pickle=False, **{"key": np.array(self.key), **state})
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, self.path)
         self._last = time.monotonic()
 
     def read(self) -> dict[str, NDArray] | None:

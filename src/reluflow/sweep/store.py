@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from reluflow.errors import ReluflowError
+from reluflow.runtime import beside
 from reluflow.sweep.journal import OPEN, STATES, Journal, offsets_of, read_title, rows_at
 from reluflow.sweep.work import Done
 
@@ -101,9 +102,8 @@ class Store:
     def _keep(self, name: str, data: bytes) -> None:
         try:
             self.runs.mkdir(exist_ok=True)
-            beside = self.runs / f"{name}.part"
-            beside.write_bytes(data)
-            beside.replace(self.runs / f"{name}.nc")
+            with beside(self.runs / f"{name}.nc") as part:
+                part.write_bytes(data)
         except OSError as error:
             raise ReluflowError(f"cannot write into {self.runs}: {error.strerror}") from None
 
@@ -171,16 +171,15 @@ def write_table(out: Path, title: Mapping[str, Any]) -> None:
         [(name, types[kinds.get(name, "")]) for name in names],
         metadata={_KEY: json.dumps(title).encode()},
     )
-    beside = out.with_name(out.name + ".part")
     try:
-        with parquet.ParquetWriter(beside, schema) as writer:
-            rows = read_rows(out)
-            while group := list(itertools.islice(rows, GROUP)):
-                cells = [{n: _cell(kinds[n], v) for n, v in row.items()} for row in group]
-                writer.write_batch(arrow.RecordBatch.from_pylist(cells, schema=schema))
-        with open(beside, "rb+") as file:
-            os.fsync(file.fileno())
-        beside.replace(out)
+        with beside(out) as part:
+            with parquet.ParquetWriter(part, schema) as writer:
+                rows = read_rows(out)
+                while group := list(itertools.islice(rows, GROUP)):
+                    cells = [{n: _cell(kinds[n], v) for n, v in row.items()} for row in group]
+                    writer.write_batch(arrow.RecordBatch.from_pylist(cells, schema=schema))
+            with open(part, "rb+") as file:
+                os.fsync(file.fileno())
     except OSError as error:
         raise ReluflowError(f"cannot write {out}: {error.strerror or error}") from None
 

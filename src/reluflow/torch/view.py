@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from reluflow.errors import ReluflowError
 from reluflow.report.render import write_picture
 from reluflow.report.traces import Band, Line, Panel, Picture
+from reluflow.runtime import beside
 from reluflow.torch.extremal import ExtremalDirections, extremal_directions
 
 _STARTS = 64
@@ -151,10 +152,8 @@ class View:
             for what in self.records[-1][layer]:
                 arrays[f"{layer}/{what}"] = self[layer, what]
         target = Path(path)
-        beside = target.with_name(target.name + ".part")
-        with open(beside, "wb") as file:
+        with beside(target) as part, open(part, "wb") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
-        beside.replace(target)
         return target
 
 
