@@ -9,7 +9,17 @@ from reluflow.claims.ledger import ledger
 from reluflow.claims.verdict import Status
 from reluflow.papers import tk24_dominoes, tk24_dominoes_run, tk24_dominoes_view
 from reluflow.papers.figure import Skipped
-from reluflow.papers.tk24_dominoes_run import FULL, QUICK, SCALED, VARIANTS, epochs_of, run, runs_of
+from reluflow.papers.tk24_dominoes_run import (
+    FULL,
+    QUICK,
+    SCALED,
+    VARIANTS,
+    alone_in,
+    epochs_of,
+    place_of,
+    run,
+    runs_of,
+)
 from reluflow.report.render import compose
 
 TINY = {**QUICK, "width": 4, "n_train": 400, "n_test": 200, "epochs": 4, "free_iterations": 50}
@@ -165,3 +175,18 @@ def test_runs_of_all_seeds(monkeypatch):
     runs_of("95 % match", SCALED)
     runs_of("cifar", SCALED)
     assert [seed for _, seed in asked] == [3313, 1998, 1900, 1608, 3585, 179]
+
+
+def test_runs_another_process_is_at_come_last(monkeypatch, tmp_path):
+    """Of five runs the first is taken: the other four are made before it is waited for."""
+    pytest.importorskip("fcntl")
+    asked = []
+    monkeypatch.setattr(
+        tk24_dominoes_run, "run", lambda variant, seed, *rest: asked.append(seed) or {"seed": seed}
+    )
+    place = place_of("small start", 3313, SCALED, tmp_path)
+    place.mkdir()
+    with alone_in(place):  # a lock of its own file description: as if of another process
+        found = runs_of("small start", SCALED, tmp_path)
+    assert asked == [1998, 1900, 1608, 3585, 3313]
+    assert [r["seed"] for r in found] == [3313, 1998, 1900, 1608, 3585]

@@ -110,15 +110,26 @@ def data_of(variant: str, seed: int, settings: Mapping[str, Any]) -> Dominoes:
 def runs_of(
     variant: str, settings: Mapping[str, Any], folder: Path | None = None
 ) -> list[dict[str, Any]]:
-    """Results of all seeds of a variant; those in ``folder`` already are read."""
-    seeds = [BASELINE_SEED] if variant == "cifar" else SEEDS[: settings["n_seeds"]]
-    results = []
+    """Results of all seeds of a variant; those in ``folder`` already are read.
+
+    Runs that another process is at come last: two figures that need the same ones share the work.
+    """
+    seeds = (BASELINE_SEED,) if variant == "cifar" else SEEDS[: settings["n_seeds"]]
+    results: dict[int, dict[str, Any]] = {}
     began = time.monotonic()
     with Progress(len(seeds), variant) as bar:
-        for i, seed in enumerate(seeds):
-            bar.update(i, time.monotonic() - began, f"seed {seed}")
-            results.append(run(variant, seed, settings, folder))
-    return results
+        while left := [seed for seed in seeds if seed not in results]:
+            at = {seed: place_of(variant, seed, settings, folder) for seed in left if folder}
+            seed = next((s for s in left if s not in at or not busy(at[s])), left[0])
+            bar.update(len(results), time.monotonic() - began, f"seed {seed}")
+            results[seed] = run(variant, seed, settings, folder)
+    return [results[seed] for seed in seeds]
+
+
+def place_of(variant: str, seed: int, settings: Mapping[str, Any], folder: Path) -> Path:
+    """Where a run is kept, by all that decides its numbers."""
+    key = fingerprint({}, {**settings, **VARIANTS[variant], "variant": variant, "seed": seed})
+    return folder / f"{variant.replace(' ', '-').replace('%', 'percent')}-{seed}-{key[:8]}"
 
 
 def run(
@@ -144,11 +155,10 @@ def run(
     until : int, optional
         Stop after this epoch; no result then, only the records so far.
     """
-    key = fingerprint({}, {**settings, **VARIANTS[variant], "variant": variant, "seed": seed})
     if folder is None:
         with tempfile.TemporaryDirectory() as name:
             return run(variant, seed, settings, Path(name), until)
-    place = folder / f"{variant.replace(' ', '-').replace('%', 'percent')}-{seed}-{key[:8]}"
+    place = place_of(variant, seed, settings, folder)
     stored = place / "result.json"
     if stored.is_file():
         return dict(json.loads(stored.read_text()))
@@ -168,6 +178,18 @@ def alone_in(place: Path) -> Iterator[None]:
     with open(place / "lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def busy(place: Path) -> bool:
+    """Whether another process is at this run now."""
+    if fcntl is None or not (place / "lock").is_file():
+        return False
+    with open(place / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def _run(
