@@ -945,3 +945,12 @@ def test_gaussian_teacher_symmetric():
         problem.known["max_margin"], 1.5 / 4 * problem.known["gamma_star"], rtol=1e-14
     )
     assert datasets.gaussian_teacher_test(problem, 10).d == 50
+
+
+def test_any_dataset_can_be_smoothed():
+    plain, smooth = datasets.load("xor"), datasets.load("xor", smoothing=0.1)
+    assert (plain.smoothing, smooth.smoothing) == (0.0, 0.1)
+    assert np.array_equal(plain.X, smooth.X)
+    assert not smooth.known, "what is known of the end is known of the plain activation"
+    with pytest.raises(ReluflowError, match="smoothing must be a finite radius"):
+        datasets.load("xor", smoothing=-1)

@@ -86,6 +86,8 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> Problem:
         A name of :func:`names`, or a file that ends in ``.csv`` (label last) or ``.npz`` (X, y).
     **options
         Options of the dataset's function; for files ``loss``, ``leak``, ``reduction``, ``bias``.
+        For all of them ``smoothing``, the radius of a smoothed activation (what is known of the
+        plain one's end points is then left out).
 
     Returns
     -------
@@ -96,7 +98,12 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> Problem:
     >>> load("two-points", angle=0.001).n
     2
     """
-    name = os.fspath(name_or_path)
+    smoothing = options.pop("smoothing", 0.0)
+    problem = _load(os.fspath(name_or_path), options)
+    return problem.replace(smoothing=smoothing, known={}) if smoothing != 0.0 else problem
+
+
+def _load(name: str, options: dict[str, Any]) -> Problem:
     if name in REGISTRY:
         dataset = REGISTRY[name]
         _check_options(name, options, dataset.options)
@@ -121,5 +128,5 @@ def _check_options(name: str, given: dict[str, Any], known: tuple[str, ...]) -> 
     wrong = [option for option in given if option not in known]
     if wrong:
         raise ReluflowError(
-            f"{name} has no option {wrong[0]!r}: expected one of {', '.join(known)}"
+            f"{name} has no option {wrong[0]!r}: expected one of {', '.join(known)}, smoothing"
         )
