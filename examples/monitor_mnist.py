@@ -21,16 +21,13 @@ for ax, (name, scale) in zip(axes.flat, [(n, s) for n in layers for s in (1e-5, 
     model = scale_parameters(nn.Sequential(*layers[name]()), scale)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
     monitor = Monitor(model, data=(x, y), every=10, samples=1024)
-    for _ in range(500):
-        rows = torch.randint(len(x), (64,))
+    for rows in torch.randint(len(x), (500, 64)):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
         optimizer.step()
         monitor.step()
-    layer = monitor.layers[0].name
-    size = monitor[layer, "frobenius"]
-    ax.plot(monitor.steps, monitor[layer, "alignment"].mean(axis=1), label="alignment")
-    ax.plot(monitor.steps, size / size.max(), label="norm of the layer, over its largest")
+    ax.plot(monitor.steps, monitor[0, "alignment"].mean(axis=1), label="alignment")
+    ax.plot(monitor.steps, monitor[0, "frobenius"] / monitor[0, "frobenius"][-1], label="norm")
     ax.set(title=f"{name}, weights times {scale:g}", xlabel="step", ylim=(0, 1.05))
 axes[0, 1].legend(loc="center")
 figure.savefig("monitor_mnist.png")

@@ -61,6 +61,9 @@ def test_what_is_recorded_of_a_network_of_convolutions():
     train(model, data, monitor)
     assert list(monitor.steps) == [0, 3, 6, 9, 12]
     assert [layer.name for layer in monitor.layers] == ["0", "3", "7"]
+    assert np.array_equal(monitor[1, "norms"], monitor["3", "norms"])
+    with pytest.raises(ReluflowError, match="no layer 3: watched are 0, 3, 7"):
+        monitor[3, "norms"]
     weight, bias = model[0].weight.detach(), model[0].bias.detach()
     neurons = torch.cat([weight.flatten(1), bias[:, None]], 1)
     assert np.allclose(monitor["0", "norms"][-1], neurons.norm(dim=1))

@@ -56,7 +56,7 @@ def teacher_run(draw: int, m: int, scale: float, t_end: float) -> Trajectory:
     times = np.concatenate([[0.0], np.geomspace(0.5, SETTLED, 30)])
     early = flow(problem, net, t_end=SETTLED, save=times, kinks=False, **rule)
     times = np.geomspace(SETTLED, t_end, 80)[1:] - SETTLED
-    rule["on_branch"] = "leave"
+    rule |= {"on_branch": "leave", "kinks": True}
     return joined(early, flow(problem, early.final, t_end=t_end - SETTLED, save=times, **rule))
 
 

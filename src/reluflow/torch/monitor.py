@@ -235,8 +235,11 @@ class Monitor:
     def _value(self, outputs: Tensor, y: Tensor) -> Tensor:
         return default_loss(outputs, y) if self._loss is None else self._loss(outputs, y)
 
-    def __getitem__(self, key: str | tuple[str, str]) -> NDArray:
-        """``monitor["margin"]`` by record, ``monitor["layer", "norms"]`` by record and neuron."""
+    def __getitem__(self, key: str | tuple[str | int, str]) -> NDArray:
+        """``monitor["margin"]`` by record, ``monitor["layer", "norms"]`` by record and neuron.
+
+        A layer goes by its name or its place among the watched ones, the first being 0.
+        """
         return self.view[key]
 
     def plot(self, path: str | os.PathLike[str], layers: Sequence[str] | None = None) -> Path:

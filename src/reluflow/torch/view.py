@@ -46,15 +46,13 @@ class View:
         """Steps of the records."""
         return np.array([record["step"] for record in self.records])
 
-    def __getitem__(self, key: str | tuple[str, str]) -> NDArray:
+    def __getitem__(self, key: str | tuple[str | int, str]) -> NDArray:
         if isinstance(key, str):
             if not any(key in record for record in self.records):
                 named = sorted({k for r in self.records for k in r if k not in self.layers})
                 raise ReluflowError(f"nothing called {key!r} was recorded: there is {named}")
             return np.array([record.get(key, np.nan) for record in self.records])
-        layer, what = key
-        if layer not in self.layers:
-            raise ReluflowError(f"no layer {layer!r}: watched are {', '.join(self.layers)}")
+        layer, what = self._name(key[0]), key[1]
         if what == "alignment":
             return self.alignment(layer)
         if what in ("condensation", "clusters"):
@@ -66,6 +64,14 @@ class View:
             raise ReluflowError(f"{what!r} was not recorded of {layer}: there is {list(seen[-1])}")
         like = seen[-1].get(what, seen[0].get(what))
         return np.array([one.get(what, np.full_like(like, np.nan)) for one in seen])
+
+    def _name(self, layer: str | int) -> str:
+        """Name of a layer given by it or by its place."""
+        if isinstance(layer, int) and 0 <= layer < len(self.layers):
+            return self.layers[layer]
+        if isinstance(layer, int) or layer not in self.layers:
+            raise ReluflowError(f"no layer {layer!r}: watched are {', '.join(self.layers)}")
+        return layer
 
     def extremal(self, layer: str) -> ExtremalDirections:
         """Extremal directions of the inputs a layer had at the start, sought once."""
