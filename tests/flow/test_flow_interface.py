@@ -144,6 +144,18 @@ def test_odd_data():
     assert np.array_equal(run.final.weights()[0][-1], [0.0, 0.0])
 
 
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
+def test_a_zero_neuron_changes_nothing(rtol):
+    """It is moved along a step and has no size to measure an error by."""
+    made = datasets.figure1_right()
+    problem = Problem(made.X / made.known["radius"], made.y, made.loss, made.leak)
+    w = 0.3 * made.known["mu_plus"] / np.linalg.norm(made.known["mu_plus"])
+    net = Network([w, 0 * w], [0.3, 0.0], log_scale=np.log(1e-4), leak=0.5)
+    both, one = (flow(problem, start, t_end=70.0, rtol=rtol) for start in (net, net.subset([0])))
+    assert both.loss[-1] == one.loss[-1]
+    assert np.array_equal(both.final.W[1], [0.0, 0.0])
+
+
 def test_wide_path_says_so_and_agrees(problem, net):
     exact = flow(problem, net, t_end=15.0)
     wide = flow(problem, net, t_end=15.0, kinks=False, rtol=1e-7, save=[7.0, 15.0])

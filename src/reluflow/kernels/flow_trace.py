@@ -70,7 +70,10 @@ def error_of(E5, E3, K, size, unit, grow, end):
             e3[e] += E3[p] * K[p, e]
     turn_one(e5, unit, ch, sh)
     turn_one(e3, unit, ch, sh)
-    return mixed(size, norm(e5) ** 2, norm(e3) ** 2) / norm(end)
+    reached = norm(end)
+    if reached == 0.0:  # a neuron that is zero stays so
+        return 0.0
+    return mixed(size, norm(e5) ** 2, norm(e3) ** 2) / reached
 
 
 @inner
