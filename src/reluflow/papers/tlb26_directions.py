@@ -51,9 +51,9 @@ def figure4(*, descent: bool, seed: int = 0) -> Drawn:
         "epochs_over_flow_epochs": stretch,
     }
     summary = [
-        f"At epoch {epoch:,} the largest norm is {n.max():.3g}; least cosine of dormant "
+        f"At epoch {epoch:,} the largest norm is {_size(net)}; least cosine of dormant "
         f"neurons with their old direction {c[0].min():.4f}, with the new one {c[1].min():.4f}."
-        for epoch, n, c in zip(INSTANTS, norms, cosines, strict=True)
+        for epoch, net, c in zip(INSTANTS, states, cosines, strict=True)
     ]
     how = (
         "" if descent
@@ -67,6 +67,12 @@ def figure4(*, descent: bool, seed: int = 0) -> Drawn:
     )
     picture = Picture(panels, 3, "Six neurons at six instants", width=4.0, height=4.2)
     return Drawn([picture], numbers, summary, seen, caption)
+
+
+def _size(net: Network) -> str:
+    """The largest norm, which may be no float."""
+    log = float(net.log_norms.max())
+    return f"{np.exp(log):.3g}" if log > -7 else f"e^{log:.0f}"
 
 
 def _compass(net: Network, plane: np.ndarray, plateau: int, title: str) -> Panel:

@@ -18,14 +18,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MANY = 2_000  # points beyond which a scatter is stored as pixels inside a vector picture
-_INK, _FAINT = "#010203", "#010204"  # stand for the page's text and grid colours in SVG
+# stand for the page's colours of text, grid and background in SVG
+_INK, _FAINT, _PAPER = "#010203", "#010204", "#010205"
 _STYLE = (
-    "<style>svg{color:#1c2024;--faint:#d5d9de}"
-    "@media (prefers-color-scheme:dark){svg{color:#d7dbe0;--faint:#3a4048}}</style>"
+    "<style>svg{color:#1c2024;--faint:#d5d9de;--paper:#fff}"
+    "@media (prefers-color-scheme:dark){svg{color:#d7dbe0;--faint:#3a4048;--paper:#15181c}}</style>"
 )
 
 
-def draw(panel: Panel, ax: Axes | None = None, ink: str = "black", faint: str = "0.88") -> Any:
+def draw(
+    panel: Panel,
+    ax: Axes | None = None,
+    ink: str = "black",
+    faint: str = "0.88",
+    paper: str = "white",
+) -> Any:
     """Draw a panel on ``ax`` (a new figure by default) and return the axes."""
     from reluflow.report.axes import new_axes
 
@@ -55,7 +62,8 @@ def draw(panel: Panel, ax: Axes | None = None, ink: str = "black", faint: str = 
         where: dict[str, Any] = {"loc": panel.legend}
         if panel.legend == "below":
             where = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 3}
-        axes.legend(fontsize="small", labelcolor=ink, framealpha=0.0, **where)
+        frame = {"facecolor": paper, "edgecolor": "none", "framealpha": 0.8, "fancybox": False}
+        axes.legend(fontsize="small", labelcolor=ink, **frame, **where)
     return axes
 
 
@@ -183,7 +191,7 @@ def to_svg(panel: Panel, width: float = 4.6, height: float = 3.4) -> str:
         canvas.patch.set_alpha(0.0)
         ax = canvas.add_subplot(projection="polar" if panel.polar else None)
         ax.patch.set_alpha(0.0)
-        draw(panel, ax, ink=_INK, faint=_FAINT)
+        draw(panel, ax, _INK, _FAINT, _PAPER)
         out = io.StringIO()
         canvas.savefig(out, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
     return _portable(out.getvalue())
@@ -191,7 +199,8 @@ def to_svg(panel: Panel, width: float = 4.6, height: float = 3.4) -> str:
 
 def _portable(svg: str) -> str:
     """Page colours for ink, ids by order of appearance, no XML prologue."""
-    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor").replace(_FAINT, "var(--faint)")
+    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
+    svg = svg.replace(_FAINT, "var(--faint)").replace(_PAPER, "var(--paper)")
     names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
     short = {name: f"i{i}" for i, name in enumerate(names)}
     svg = re.sub(r'\bid="([^"]+)"', lambda m: f'id="{short[m[1]]}"', svg)
