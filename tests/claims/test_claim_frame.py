@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reluflow import Network, Problem, ReluflowError, datasets, descend, initialize
 from reluflow.claims import Evidence, Hypothesis, Status, at_least, at_most, certify, equals
 from reluflow.claims.claim import REGISTRY, Check, Found, load_all, predicate, register
-from reluflow.claims.run import evaluate, run_check, try_check
+from reluflow.claims.run import evaluate, run_check, try_check, verdict_of
 from reluflow.claims.verdict import decide, from_dict
 
 numbers = st.floats(-1e6, 1e6)
@@ -74,6 +74,17 @@ def test_verdict_carries_statement_hypotheses_and_survives_json():
     text = json.dumps(verdict.to_dict(), allow_nan=False)
     assert from_dict(json.loads(text)) == verdict
     assert "b: inf <= 1" in verdict.line()
+
+
+def test_labels_tell_the_checks_of_an_id_apart():
+    """Forms and parts are named, and no two checks of the ledger go by one label."""
+    labels = []
+    for check in load_all().values():
+        verdict = verdict_of(check, Found(()), (), {})
+        assert from_dict(verdict.to_dict()).part == check.part
+        labels.append(verdict.label)
+    assert len(set(labels)) == len(labels)
+    assert {"LLWA21-H2 (printed)", "LLWA21-H2 (repaired, exact)"} <= set(labels)
 
 
 def test_missing_evidence_is_out_of_scope_and_the_check_is_not_called():

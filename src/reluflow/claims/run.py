@@ -93,6 +93,7 @@ def verdict_of(
         hypotheses=hypotheses,
         note=found.note,
         settings=dict(about),
+        part=check.part,
     )
     return _with_expected(verdict, check) if known else verdict
 

@@ -126,6 +126,8 @@ class Verdict:
         A remark for the reader.
     settings : mapping
         Problem, run or experiment, size and seed.
+    part : str
+        Which of several checks of the same wording.
     """
 
     id: str
@@ -138,6 +140,13 @@ class Verdict:
     expected: Status | None = None
     note: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    part: str = ""
+
+    @property
+    def label(self) -> str:
+        """The id, with the form and the part where they tell checks of it apart."""
+        told = [word for word in (self.form, self.part) if word not in ("", "stated")]
+        return f"{self.id} ({', '.join(told)})" if told else self.id
 
     @property
     def deciding(self) -> Comparison | None:
@@ -177,6 +186,7 @@ class Verdict:
             "paper": self.paper,
             "statement": self.statement,
             "form": self.form,
+            "part": self.part,
             "status": self.status.name,
             "expected": None if self.expected is None else self.expected.name,
             "comparisons": [c.to_dict() for c in self.comparisons],
@@ -189,7 +199,6 @@ class Verdict:
 
     def line(self) -> str:
         """One line of text: status, id, the deciding numbers."""
-        label = self.id if self.form == "stated" else f"{self.id} ({self.form})"
         c = self.deciding
         failed = [h.name for h in self.hypotheses if h.ok is False]
         if self.status is Status.OUT_OF_SCOPE:
@@ -202,7 +211,7 @@ class Verdict:
         if self.status is Status.FAILS and unchecked:
             rest += f"  (unchecked: {'; '.join(unchecked)})"
         mark = f"  [expected {self.expected.name}]" if self.surprising and self.expected else ""
-        return f"{self.status.name:<12}  {label:<22}  {rest}{mark}"
+        return f"{self.status.name:<12}  {self.label:<22}  {rest}{mark}"
 
 
 def from_dict(data: Mapping[str, Any]) -> Verdict:
@@ -227,6 +236,7 @@ def from_dict(data: Mapping[str, Any]) -> Verdict:
         expected=None if data["expected"] is None else Status[data["expected"]],
         note=data["note"],
         settings=data["settings"],
+        part=data.get("part", ""),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     rows = []
     for v in verdicts:
         row: dict[str, Any] = {
-            "claim": v.id if v.form == "stated" else f"{v.id} ({v.form})",
+            "claim": v.label,
             "status": Mark(v.status.name),
         }
         if surprise:
