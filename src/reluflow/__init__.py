@@ -12,7 +12,7 @@ from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
-    from reluflow import landscape, optimum, prediction
+    from reluflow import claims, landscape, optimum, papers, prediction, report, torch
     from reluflow.app.explain import explain
     from reluflow.claims.certify import certify
     from reluflow.claims.ledger import ledger
@@ -79,6 +79,10 @@ _HOMES = {
     "check_certificate": "reluflow.optimum",
     "certify": "reluflow.claims.certify",
     "prediction": "reluflow.prediction",
+    "claims": "reluflow.claims",
+    "papers": "reluflow.papers",
+    "report": "reluflow.report",
+    "torch": "reluflow.torch",
     "optimum": "reluflow.optimum",
     "sweep": "reluflow.sweep.sweep",
     "read_table": "reluflow.sweep.table",
@@ -100,6 +104,7 @@ __all__ = [
     "certificates",
     "certify",
     "check_certificate",
+    "claims",
     "cosines",
     "datasets",
     "descend",
@@ -120,14 +125,17 @@ __all__ = [
     "max_margin",
     "min_norm",
     "optimum",
+    "papers",
     "phases",
     "prediction",
     "read_table",
+    "report",
     "reproduce",
     "settled",
     "stationarity",
     "stationary",
     "sweep",
+    "torch",
     "when",
     "write_certificate",
 ]

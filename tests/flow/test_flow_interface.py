@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reluflow import Network, Problem, datasets, initialize
+from reluflow import Network, Problem, datasets, initialize, losses
 from reluflow.errors import ReluflowError
 from reluflow.flow import flow, loss_below, stationary
 from reluflow.trajectory import Trajectory, every, geometric
@@ -63,12 +63,12 @@ def test_checkpoint_resumes_bit_for_bit(problem, tmp_path):
     class Kill(Exception):
         pass
 
-    count = 0
+    count, last = 0, 25
 
     def killer(p, n, t):
         nonlocal count
         count += 1
-        if count > 25:
+        if count > last:
             raise Kill
         return False
 
@@ -77,7 +77,8 @@ def test_checkpoint_resumes_bit_for_bit(problem, tmp_path):
     assert path.exists()
     with pytest.raises(ReluflowError, match="other data, weights or settings"):
         flow(problem, net, **options, checkpoint=path)
-    again = flow(problem, net, **options, stop=killer_like(killer), checkpoint=path)
+    last = 10**9
+    again = flow(problem, net, **options, stop=killer, checkpoint=path)
     assert np.array_equal(again.networks.W, whole.networks.W)
     assert np.array_equal(again.networks.log_scale, whole.networks.log_scale)
     assert np.array_equal(again.events["time"], whole.events["time"])
@@ -85,17 +86,35 @@ def test_checkpoint_resumes_bit_for_bit(problem, tmp_path):
     assert not path.exists()
 
 
-def killer_like(function):
-    """A condition that never holds but is described like another (checkpoints compare text)."""
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"problem": {"loss": losses.Logistic(factor=2.0)}},
+        {"problem": {"leak": 0.1}},
+        {"problem": {"smoothing": 0.1}, "kinks": False},
+        {"observe": "norm2"},
+        {"observe": "norm2", "states": True},
+        {"states": False},
+        {"kinks": False},
+        {"stop": lambda p, n, t: False},
+    ],
+)
+def test_checkpoint_of_another_run_is_refused(other, tmp_path):
+    """Whatever changes results or records is part of what a checkpoint is known by."""
+    path = tmp_path / "run.npz"
+    problem = datasets.separable(rng=0, loss="logistic")
+    net = initialize(problem, 4, scale=0.1, rng=0)
+    options = {"t_end": 20.0, "save": every(1.0), "checkpoint": path}
+    with pytest.raises(ZeroDivisionError):
+        flow(problem, net, **options, stop=_fail_late, checkpoint_seconds=0.0)
+    changed = {"stop": _fail_late, **other}
+    problem = problem.replace(**changed.pop("problem", {}))
+    with pytest.raises(ReluflowError, match="other data, weights or settings"):
+        flow(problem, net, **options, **changed)
 
-    class Never:
-        def __call__(self, p, n, t):
-            return False
 
-        def __repr__(self):
-            return repr(function)
-
-    return Never()
+def _fail_late(problem, net, time):
+    return time > 5 and 1 / 0
 
 
 def test_store_keeps_events(problem, net, tmp_path):

@@ -189,10 +189,8 @@ def _fits(numbers: float, what: str) -> None:
 def _key(config: Config, problem: Problem, net: Network) -> str:
     """Hash of everything that determines the run; names of files do not."""
     arrays = {"X": problem.X, "y": problem.y, "W": net.W, "a": net.a, "ls": net.log_factors}
-    what = [repr(problem.loss), problem.loss.factor, problem.leak, problem.reduction, problem.bias]
-    what += [problem.smoothing] if problem.smoothing else []
     settings = {name: part for name, part in config.to_dict().items() if name != "data"}
-    return fingerprint(arrays, {**settings, "problem": what})
+    return fingerprint(arrays, {**settings, "problem": problem.spec})
 
 
 def _target(out: str | Path) -> Path:

@@ -177,11 +177,9 @@ class _Loop:
             "log_scale": self.net.log_factors,
             "lr": np.array(self.schedule.key),
         }
-        spec = [repr(self.problem.loss), self.problem.leak, self.problem.reduction,
-                self.problem.smoothing]  # fmt: skip
         draws = self.batches.pack()["batch.rng"] if self.batches.size is not None else ""
-        saved = [self.recorder.policy.describe(), [o.name for o in self.recorder.observables]]
-        extra = {"problem": spec, "draws": str(draws), "saved": saved}
+        saved = self.recorder.describe()
+        extra = {"problem": self.problem.spec, "draws": str(draws), "saved": saved}
         return fingerprint(arrays, {**self.settings, "rng": None, **extra})
 
     def _cheaper(self, net: Network) -> str:

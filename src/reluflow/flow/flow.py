@@ -125,7 +125,8 @@ def flow(
         "t_end": end, "max_steps": max_steps, "stop": repr(stops),
     }  # fmt: skip
     arrays = {"X": problem.X, "y": problem.y, "W": net.W, "a": net.a, "ls": net.log_factors}
-    key = fingerprint(arrays, {**settings, "problem": repr(problem), "save": policy.describe()})
+    what = {**settings, "problem": problem.spec, "saved": recorder.describe()}
+    key = fingerprint(arrays, what)
     saved = Checkpoint(checkpoint, key, checkpoint_seconds)
     if not kinks:
         from reluflow.flow.wide_run import flow_wide

@@ -113,11 +113,22 @@ def turning(Z: Array, dZ: Array) -> tuple[float, float]:
     return growth, math.sqrt(max(float(np.sum(dZ * dZ)) / norm2 - growth**2, 0.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Predicate(Stop):
     """``test(problem, network, time)`` holds after a step."""
 
     test: Callable[[Problem, Network, float], bool]
+
+    def __repr__(self) -> str:
+        """Name and line of the function: the same when the program runs again."""
+        kind = type(self.test)
+        if hasattr(self.test, "__qualname__"):
+            code = getattr(self.test, "__code__", None)
+            line = f", line {code.co_firstlineno}" if code is not None else ""
+            return f"Predicate({self.test.__module__}.{self.test.__qualname__}{line})"
+        if kind.__repr__ is object.__repr__:
+            return f"Predicate({kind.__module__}.{kind.__qualname__})"
+        return f"Predicate({self.test!r})"
 
     def met(self, solver: Solver, problem: Problem) -> Status | None:
         from reluflow.flow.driver import network_of

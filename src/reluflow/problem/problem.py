@@ -170,6 +170,11 @@ class Problem:
         return self.X.shape[1]
 
     @property
+    def spec(self) -> tuple[Any, ...]:
+        """What the problem is beside X and y: loss, leak, reduction, bias, smoothing."""
+        return repr(self.loss), self.leak, self.reduction, self.bias, self.smoothing
+
+    @property
     def weight(self) -> float:
         """Weight of one sample in the loss: 1/n for the mean, 1 for the sum."""
         return 1.0 / self.n if self.reduction == "mean" else 1.0

@@ -80,6 +80,10 @@ class Recorder:
         self._columns.update({o.name: [] for o in observables})
         self._position = -1.0
 
+    def describe(self) -> list[Any]:
+        """What is recorded and when, in plain values."""
+        return [self.policy.describe(), [o.name for o in self.observables], self.states]
+
     def next(self) -> float:
         """Next position to record (at most ``end``); inf when nothing is left."""
         if self._position < 0:
