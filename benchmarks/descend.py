@@ -86,8 +86,8 @@ def torch_step(problem: Problem, net: Network, steps: int) -> float:
     return best
 
 
-def run(console: Callable[[str], None] = print) -> None:
-    """Print one line per case."""
+def run(console: Callable[[str], None] = print) -> list[dict[str, Any]]:
+    """Print one line per case and return the rows."""
     try:
         import torch
 
@@ -96,6 +96,7 @@ def run(console: Callable[[str], None] = print) -> None:
         against = None
         console("PyTorch is missing (pip install 'reluflow[torch]'): no ratios, only our times.")
     console(f"descend against a plain loop in {against or 'PyTorch (not installed)'}")
+    rows: list[dict[str, Any]] = []
     for case in cases():
         problem, net = case["problem"], case["net"]
         how = {"lr": case["lr"], "steps": case["steps"]}
@@ -106,6 +107,10 @@ def run(console: Callable[[str], None] = print) -> None:
         result = descend(problem, net, progress=False, **how)
         ours = time.perf_counter() - started
         backend = result.cost["backend"]
+        row: dict[str, Any] = {
+            "name": case["name"], "seconds": ours, "steps": case["steps"], "backend": backend,
+            "asked": case["asked"],
+        }  # fmt: skip
         line = (
             f"  {case['name']}: {ours:.3f} s ({backend}, {ours / case['steps'] * 1e6:.2f} us/step"
         )
@@ -115,7 +120,10 @@ def run(console: Callable[[str], None] = print) -> None:
             ratio = theirs * case["steps"] / ours
             line += f"; loop {theirs * 1e6:.0f} us/step = {theirs * case['steps']:.0f} s"
             line += f"; ratio {ratio:.0f} (asked {case['asked']})"
+            row |= {"loop_seconds_per_step": theirs, "ratio": ratio}
         console(line)
+        rows.append(row)
+    return rows
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def timed(task: str, grid: dict[str, Any], seeds: int, executor: Any) -> tuple[f
 def row(
     console: Callable[[str], None], name: str, task: str, grid: dict[str, Any], seeds: int,
     executor: Any, workers: int, starting: float,
-) -> None:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """One line: points, rate, overhead."""
     wall, table = timed(task, grid, seeds, executor)
     counts = table.counts()
@@ -52,30 +52,40 @@ def row(
         f"{1e3 * own / seeds:.2f} ms of own work, overhead {overhead:.2f} ms per point (wanted < "
         f"{WANTED:g}); ok {counts['ok']}, failed {counts['failed']}, missing {counts['missing']}"
     )
+    return {
+        "name": name, "workers": workers, "points": seeds, "seconds": wall,
+        "own_ms": 1e3 * own / seeds, "overhead_ms": overhead, "asked_ms": WANTED, **counts,
+    }  # fmt: skip
 
 
-def run(console: Callable[[str], None] = print) -> None:
-    """Print every row."""
+def run(console: Callable[[str], None] = print) -> list[dict[str, Any]]:
+    """Print every row and return them."""
     many = int(os.environ.get("POINTS", "400"))
     timed("limit", LIMITS, 2, "serial")  # compiles
     tiny = "reluflow.sweep.experiments:nothing"
+    rows: list[dict[str, Any]] = []
     for name, executor, workers in (("serial", "serial", 1), ("processes", CORES, CORES)):
         starting = timed(tiny, {}, workers, executor)[0]
-        row(console, f"tiny points, {name}", tiny, {}, 10_000, executor, workers, starting)
+        rows.append(
+            row(console, f"tiny points, {name}", tiny, {}, 10_000, executor, workers, starting)
+        )
         warm = timed("limit", LIMITS, workers, executor)
         starting = warm[0] - float(np.mean([r["seconds"] for r in warm[1].rows()]))
-        row(console, f"limit, {name}", "limit", LIMITS, many, executor, workers, starting)
+        rows.append(
+            row(console, f"limit, {name}", "limit", LIMITS, many, executor, workers, starting)
+        )
     try:
         from distributed import Client, LocalCluster
     except ImportError:
         console("dask.distributed is not installed: pip install 'reluflow[sweep]'")
-        return
+        return rows
     with (
         LocalCluster(n_workers=CORES, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
         timed(tiny, {}, CORES, client)
-        row(console, "tiny points, Dask", tiny, {}, 10_000, client, CORES, 0.0)
+        rows.append(row(console, "tiny points, Dask", tiny, {}, 10_000, client, CORES, 0.0))
+    return rows
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """The house keeps its import directions, and importing it stays light."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,9 @@ ALLOWED = {
     "network": {"problem"},
     "runtime": set(),
     "landscape": {"problem", "network", "kernels"},
-    "optimum": {"problem", "network", "kernels", "landscape"},
+    "optimum": {"problem", "network", "kernels", "landscape", "runtime"},
     "prediction": {"problem", "network", "kernels", "landscape", "optimum", "runtime"},
-    "trajectory": {"problem", "network"},
+    "trajectory": {"problem", "network", "runtime"},
     "descent": {"problem", "network", "kernels", "trajectory", "runtime"},
     "flow": {"problem", "network", "kernels", "trajectory", "runtime"},
     "claims": {
@@ -100,6 +102,25 @@ def test_kernels_import_numpy_and_numba_alone():
 def test_every_room_is_listed():
     rooms = {p.name for p in SOURCE.iterdir() if p.is_dir() and (p / "__init__.py").exists()}
     assert rooms - {"app"} <= set(ALLOWED), "a new room needs its import directions written down"
+
+
+def test_what_is_imported_is_declared():
+    """Every package that the source imports is a dependency, or one of an extra."""
+    project = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    asked = [*project["dependencies"], *(name for extra in extras.values() for name in extra)]
+    declared = {re.split(r"[<>=\[]", name)[0] for name in asked}
+    named = {"sklearn": "scikit-learn", "PIL": "pillow", "flint": "python-flint"}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = []
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                modules = [node.module]
+            for top in (module.split(".")[0] for module in modules):
+                if top != "reluflow" and top not in sys.stdlib_module_names:
+                    assert named.get(top, top) in declared, f"{path.name}:{node.lineno}: {top}"
 
 
 def test_importing_loads_neither_compiler_nor_plots():

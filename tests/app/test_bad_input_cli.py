@@ -221,6 +221,13 @@ CASES = [
     ("certify huge.nc", "8796093022208 bytes, more than max_bytes"),
     ("certify nan.csv", "X[1, 0] is nan"),
     ("certify toy6 --claims XY99", "XY99"),
+    ("certify toy6 --loss hinge", "hinge"),
+    ("certify toy6 --leak 1", "0 <= leak < 1, got 1"),
+    ("certify toy6 --reduction max", "max"),
+    ("certify good.csv --bias 0", "bias must be a finite non-zero number"),
+    ("certify toy6 --with n", "--with takes NAME=VALUE"),
+    ("certify toy6 --loss square --with loss=logistic", "contradict each other"),
+    ("certify missing.nc --leak 0.1", "--leak changes data, and missing.nc is a stored run"),
     # other commands
     ("sweep missing.toml", "missing.toml"),
     ("sweep syntax.toml", "syntax.toml"),

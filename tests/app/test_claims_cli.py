@@ -4,11 +4,13 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from reluflow import datasets, flow, initialize
+from reluflow.app.options import data_of
 
 
 def reluflow(*arguments, cwd=None):
@@ -53,6 +55,33 @@ def test_claims_run():
     assert verdict["settings"]["seed"] == 3
 
 
+@pytest.mark.parametrize("claim", ["MMV24-F13", "TK24-F4"])
+def test_a_figure_without_its_data_is_out_of_scope(cli, claim, tmp_path, monkeypatch):
+    """As `reproduce` has it: exit 0, and what is needed is said."""
+    monkeypatch.setenv("RELUFLOW_DATA", str(tmp_path))
+    done = cli("claims", claim, "--run", "--workers", 0)
+    assert done.code == 0, done.out
+    assert done.out.startswith("OUT_OF_SCOPE  " + claim)
+    assert "RELUFLOW_DATA" in done.out or "PyTorch" in done.out
+    assert "1 verdicts, 0 not as expected." in done.err
+
+
+def test_claims_have_three_sizes(cli):
+    done = cli("claims", "BF24-A1", "--run", "--scaled", "--workers", 0, "--json")
+    assert {v["settings"]["size"] for v in json.loads(done.out)} == {"scaled"}
+    done = cli("claims", "BF24-A1", "--run", "--scaled", "--full")
+    assert done.code == 2
+    assert "--scaled and --full contradict each other" in done.err
+
+
+def test_reasons_are_shown(cli):
+    done = cli("claims", "TLB26-C1", "--run", "--workers", 0)
+    assert done.code == 0
+    assert "remark: at usual n the union bound" in done.out
+    assert "TLB26-C1 OUT_OF_SCOPE: at usual n the union bound" in cli("claims", "TLB26-C1").out
+    assert "remark: not decidable in general" in cli("claims", "LLWA21-A4.6").out
+
+
 def test_certify_a_run(stored):
     good = reluflow("certify", stored / "good.nc", "--json")
     assert good.returncode == 0, good.stderr
@@ -76,6 +105,21 @@ def test_certify_data_and_write_certificates(stored, tmp_path):
     assert list((tmp_path / "proofs").glob("*.json"))
 
 
+def test_certify_takes_the_options_of_the_problem(cli):
+    def verdict(*options):
+        done = cli("certify", "xor", "--claims", "TK24-L5.2", "--json", *options)
+        assert done.code == 0, done.err
+        (found,) = json.loads(done.out)
+        return found["status"], {h["name"] for h in found["hypotheses"] if h["state"] == "failed"}
+
+    assert verdict("--with", "radius=0.1")[0] == "HOLDS"
+    assert verdict("--leak", "0.1") == ("OUT_OF_SCOPE", {"leak 0"})
+    assert verdict("--loss", "square")[0] == "OUT_OF_SCOPE"
+    assert verdict("--reduction", "sum")[0] == "OUT_OF_SCOPE"
+    Path("points.csv").write_text("x,y\n1,1\n-1,2\n")
+    assert data_of("points.csv", None, None, None, 2.0, None).X[:, 1].tolist() == [2.0, 2.0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -89,6 +133,7 @@ def test_certify_data_and_write_certificates(stored, tmp_path):
         (("certify", "toy6", "--claims", "BF24-L3"), "makes its own experiment"),
         (("certify", "toy6", "-o", "made"), "certificates are about a network"),
         (("reproduce", "BF24", "F2", "--quick", "--full"), "contradict each other"),
+        (("reproduce", "BF24", "F2", "--device", "tpu"), "device must be one of cpu, cuda, auto"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(arguments, message, tmp_path):

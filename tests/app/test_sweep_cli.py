@@ -64,6 +64,9 @@ def test_run_show_plot(tmp_path, here):
     code, _, errors = here("plot", "small.parquet", "--x", "init.m", "--y", "seed", "--value",
                            "captured", "--kind", "map", "-o", "map.svg")  # fmt: skip
     assert code == 0, errors
+    code, _, errors = here("plot", "small.parquet", "-o", "map.txt")
+    assert code == 2
+    assert "a picture is a .png, .pdf or .svg file, got map.txt" in errors
     code, _, errors = here("small.toml", "--seeds", 4)
     assert code == 2
     assert "holds another sweep (seeds differs)" in errors

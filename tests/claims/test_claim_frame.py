@@ -13,6 +13,7 @@ from reluflow.claims import Evidence, Hypothesis, Status, at_least, at_most, cer
 from reluflow.claims.claim import REGISTRY, Check, Found, load_all, predicate, register
 from reluflow.claims.run import evaluate, run_check, try_check, verdict_of
 from reluflow.claims.verdict import decide, from_dict
+from reluflow.report.verdicts import verdict_rows
 
 numbers = st.floats(-1e6, 1e6)
 errors = st.floats(0, 1e3)
@@ -74,6 +75,42 @@ def test_verdict_carries_statement_hypotheses_and_survives_json():
     text = json.dumps(verdict.to_dict(), allow_nan=False)
     assert from_dict(json.loads(text)) == verdict
     assert "b: inf <= 1" in verdict.line()
+
+
+def test_notes_and_reasons_reach_the_reader():
+    miss = Found([at_most(2, 1, what="size")], (), "Seen: a; b; c; d.")
+    check = make(None, expected=Status.FAILS, reason="it was too big")
+    verdict = verdict_of(check, miss, (), {}, known=True)
+    assert (verdict.expected, verdict.reason) == (Status.FAILS, "it was too big")
+    stored = verdict.to_dict()
+    assert stored["reason"] == "it was too big"
+    assert from_dict(stored) == verdict
+    assert from_dict({k: v for k, v in stored.items() if k != "reason"}).reason == ""
+    below = verdict.text().splitlines()[1:]
+    assert below == ["    Seen: a; b; c; d.", "    remark: it was too big"]
+    (row,) = verdict_rows([verdict])
+    assert row["measured"] == ["counterexample: size: 2 <= 1", "Seen:", "a", "b", "c", "d.",
+                               "remark: it was too big"]  # fmt: skip
+    # a claim that holds keeps its note for the page; a user's own run has no expectation
+    fine = verdict_of(make(None), Found([at_most(0, 1)], (), "All seen."), (), {}, known=True)
+    assert fine.text() == fine.line()
+    assert verdict_rows([fine])[0]["measured"] == ["0 <= 1", "All seen."]
+    assert verdict_of(check, miss, (), {}).reason == ""
+
+
+def test_what_is_not_so_is_said_with_its_detail():
+    away = verdict_of(make(None), Found(()), [Hypothesis("small", False, "it is 3")], {})
+    assert away.text().splitlines()[1:] == ["    it is 3"]
+
+
+def test_nothing_is_expected_where_nothing_can_be_looked_at():
+    absent = Found((), [Hypothesis("the data are there", False)], possible=False)
+    check = Check("BF24-L1", "stated", "test", __name__, experiment=lambda seed: absent,
+                  sizes={"quick": {}, "full": {}})  # fmt: skip
+    verdict = run_check(check)
+    assert verdict.status is Status.OUT_OF_SCOPE
+    assert verdict.expected is None
+    assert not verdict.surprising
 
 
 def test_labels_tell_the_checks_of_an_id_apart():

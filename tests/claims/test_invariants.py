@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reluflow import datasets, descend, initialize
+from reluflow import Network, datasets, descend, initialize
 from reluflow.claims import Status, certify
+from reluflow.claims.claim import load_all
+from reluflow.claims.hypotheses import balance
+from reluflow.claims.invariants import dead
 
 
 def status(run, id):
@@ -113,3 +116,25 @@ def test_gradient_bound_and_its_loss(flow_run):
     problem = datasets.symmetric_separable()
     net = initialize(problem, 4, rng=0)
     assert [v.status for v in certify(problem, net, "LLWA21-LE.10")] == [Status.HOLDS]
+
+
+@pytest.mark.parametrize("name", ["MMV24-B2", "LLWA21-LB.17"])
+def test_examples_of_frozen_neurons_have_one(name):
+    start = load_all()[name].example(seed=0, m=10, records=5).start
+    assert (np.isneginf(start.log_norms) & (start.a == 0)).sum() == 1
+
+
+@pytest.mark.parametrize("name", ["BF24-L1", "MMV24-B1", "LLWA21-LB.16"])
+def test_examples_of_the_conserved_quantity_are_not_all_at_zero(name):
+    check = load_all()[name]
+    run = check.example(seed=0, m=10, records=5)
+    assert np.abs(balance(run.start.W, run.start.a)).min() > 1e-3
+    assert check.check(run).bound == 1e-8
+
+
+def test_a_neuron_on_the_edge_of_the_dead_cone_is_dead():
+    problem = datasets.toy6()
+    edge, x = np.array([-1.0, 0.7]), problem.X[1]  # an edge of the cone, and the sample it is of
+    assert (np.delete(problem.X @ edge, 1) < 0).all()
+    W = np.array([edge + size * x for size in (1e-15, 1e-9, -1e-9)])
+    assert dead(problem, Network(W, np.ones(3))).tolist() == [True, False, True]

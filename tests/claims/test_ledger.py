@@ -2,6 +2,7 @@
 
 import ast
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,11 +69,39 @@ def test_slips_are_checked_in_both_forms_and_only_there():
         assert entry.expected_status("repaired") is Status.HOLDS
 
 
+def test_a_status_other_than_holds_has_its_reason():
+    """On the check itself or in its row; what fails as printed has its repaired form."""
+    others = 0
+    for entry in ledger():
+        for check in entry.checks:
+            if entry.status_of(check) is Status.HOLDS:
+                continue
+            others += 1
+            assert entry.reason_of(check), check.name
+    assert others > 40
+    told = {entry.id: entry.to_dict() for entry in ledger("TLB26")}
+    assert told["TLB26-C1"]["statuses"] == {"TLB26-C1": "OUT_OF_SCOPE"}
+    assert "union bound" in told["TLB26-C1"]["reasons"]["TLB26-C1"]
+    assert told["TLB26-A1"]["reasons"] == {}
+
+
+def test_reasons_come_from_the_check_or_from_the_row():
+    (row,) = ledger("BF24-T1")
+    reasons = row.to_dict()["reasons"]
+    assert "Eq. 37" in reasons["BF24-T1/repaired/ii-practical"]
+    assert reasons["BF24-T1/printed/ii"].startswith("fails as printed; the repaired form holds; ")
+    assert reasons["BF24-T1/printed/ii"].endswith(row.correction)
+    assert "BF24-T1/repaired/i" not in reasons  # it holds: nothing to explain
+
+
 def test_selection():
     assert {entry.paper for entry in ledger("tlb26")} == {"TLB26"}
     (one,) = ledger("BF24-t2")
-    assert one.to_dict()["checks"] == ["BF24-T2/repaired", "BF24-T2/printed"]
+    assert {"BF24-T2/repaired", "BF24-T2/printed"} <= set(one.to_dict()["checks"])
     assert one.sizes == ("quick", "full")
+    (dominoes,) = ledger("TK24-F4")
+    assert dominoes.sizes == ("quick", "scaled", "full")
+    assert replace(one, checks=()).sizes == ()
     with pytest.raises(ReluflowError, match="unknown paper or claim 'BF25'"):
         ledger("BF25")
     with pytest.raises(ReluflowError, match="did you mean 'BF24-L22'"):

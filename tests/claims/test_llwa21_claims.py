@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from reluflow import Network, Problem, datasets, initialize, kkt, max_G, max_margin
 from reluflow.claims import Evidence, Status, ledger
+from reluflow.claims import llwa21_alone as alone
 from reluflow.claims import llwa21_cones as cones
+from reluflow.claims import llwa21_directions as directions
 from reluflow.claims import llwa21_growth as growth
 from reluflow.claims import llwa21_hints as hints
 from reluflow.claims import llwa21_limit as limit
@@ -23,7 +25,7 @@ from reluflow.claims import llwa21_phase2 as phase2
 from reluflow.claims import llwa21_support as support
 from reluflow.claims import llwa21_symmetric as symmetric
 from reluflow.claims.claim import load_all
-from reluflow.claims.llwa21 import sides
+from reluflow.claims.llwa21 import late_errors, sides, sup_error
 from reluflow.claims.llwa21_general import counterexample, negatives_weak_at_dual, principal
 from reluflow.claims.llwa21_runs import (
     early_rate,
@@ -209,6 +211,9 @@ def test_late_phase(with_states):
     short = with_states(good.run, lambda W, a: None)
     half = Evidence.of(good.problem, replace(short, networks=_first(short.networks, 40)))
     assert status_of("T3.1", half) is Status.OUT_OF_SCOPE
+    sparse = Evidence.of(good.problem, replace(short, networks=_last(short.networks, 3)))
+    for name in ("T3.1", "TF.9"):  # no record a decade before the last
+        assert status_of(name, sparse) is Status.OUT_OF_SCOPE
     exponential = Evidence.of(good.problem.replace(loss="exponential"), good.run)
     assert status_of("TF.9", exponential) is Status.OUT_OF_SCOPE
 
@@ -216,6 +221,34 @@ def test_late_phase(with_states):
 def _first(states, count):
     scale = None if states.log_scale is None else states.log_scale[:count]
     return replace(states, W=states.W[:count], a=states.a[:count], log_scale=scale)
+
+
+def _last(states, count):
+    scale = None if states.log_scale is None else states.log_scale[-count:]
+    return replace(states, W=states.W[-count:], a=states.a[-count:], log_scale=scale)
+
+
+def test_residuals_must_fall_over_the_last_decade(with_states):
+    """A direction that stands still a little off its limit passes every other comparison."""
+    good = recorded(seed=0, m=6, q_min=500.0)
+    first, last = limit.decade(good)
+
+    def stand(W, a):
+        grown = np.exp(0.5 * np.linspace(0, math.log(10), last - first + 1))
+        W[first:] = W[first] * grown[:, None, None]
+        a[first:] = a[first] * grown[:, None]
+
+    still = Evidence.of(good.problem, with_states(good.run, stand))
+    found = limit.direction_to_kkt(still)
+    assert [c.status for c in found[:3]] == 3 * [Status.HOLDS]
+    assert [c.status for c in found[3:]] == 2 * [Status.FAILS]
+
+
+def test_a_run_between_two_kkt_directions_has_not_settled():
+    late = recorded(seed=6, m=6, q_min=500.0)
+    assert limit.settled(recorded(seed=0, m=6, q_min=500.0)).ok
+    assert limit.settled(late).ok is None
+    assert status_of("T3.1", late) is Status.UNDECIDED
 
 
 def test_loss_vanishes(with_states):
@@ -258,6 +291,8 @@ def test_two_neurons(with_states):
 
     bad = Evidence.of(good.problem, with_states(good.run, turn))
     assert symmetric.tends_to(bad, 0.5)[0].status is Status.FAILS
+    one = Evidence(good.problem, good.start, replace(good.run, networks=_last(good.path, 2)))
+    assert status_of("T5.5/repaired", one) is Status.OUT_OF_SCOPE  # nothing to compare with
     same_side = Network(good.start.W, np.abs(good.start.a), leak=0.5)
     assert status_of("T5.5/repaired", started(good, same_side)) is Status.OUT_OF_SCOPE
     plain = Evidence(datasets.symmetric_separable(rng=0, leak=0.0), good.start, good.run)
@@ -270,6 +305,90 @@ def test_theorem_4_3_asks_for_a_small_start_of_both_signs():
     assert status_of("T4.3", started(good, good.start.scaled(9.0))) is Status.OUT_OF_SCOPE
     one_sided = Network(good.start.W, 1e-3 + 0 * good.start.a)
     assert status_of("T4.3", started(good, one_sided)) is Status.OUT_OF_SCOPE
+
+
+def test_limits_are_functions_of_all_inputs():
+    """Equal on the data is not enough: a neuron that no sample sees."""
+    problem = datasets.symmetric_separable(rng=0, leak=0.0)
+    w, X = problem.known["w_star"], problem.X
+    best = directions.pair(w, 0)
+    turned = Network(best.W, best.a, leak=0.0)
+
+    def goal(inputs):
+        return inputs @ w / 4
+
+    assert sup_error(problem, turned, goal) < 1e-12
+    assert sup_error(problem, turned.scaled(400.0), goal) < 1e-12
+    one = Problem(np.abs(X), np.ones(problem.n), Logistic(), 0.0)
+    unseen = Network(np.vstack([np.ones(problem.d), -np.ones(problem.d)]), np.ones(2))
+    seen = unseen.subset([0])
+    assert np.array_equal(one.outputs(unseen), one.outputs(seen))
+    ends = seen.evaluate(np.eye(problem.d), 0.0) / squared_norm(seen)
+    assert np.allclose(ends, 1 / (problem.d + 1))
+    assert sup_error(one, unseen, lambda x: seen.evaluate(x, 0.0) / squared_norm(unseen)) > 0.5
+
+
+def test_theorem_4_2_sees_another_function(monkeypatch):
+    assert of_experiment("T4.2/leaks") is Status.HOLDS
+    true = directions.max_margin
+
+    def other(p, model="network"):
+        found = true(p, model)
+        if model == "linear":
+            return found
+        return replace(found, network=directions.pair(np.roll(p.known["w_star"], 1), 0))
+
+    monkeypatch.setattr(directions, "max_margin", other)
+    assert of_experiment("T4.2/leaks") is Status.FAILS
+
+
+def test_theorem_4_3_sees_a_bend():
+    good = recorded(seed=0, m=6, q_min=500.0)
+    W, a = good.final.weights()
+    W = W + 0.2 * np.roll(W, 1, axis=1)
+    assert late_errors(ended(good, Network(W, a, leak=0.5)))[2].status is Status.FAILS
+
+
+def test_unbalanced_directions_are_not_kkt(monkeypatch):
+    assert of_experiment("LB.9/exact") is Status.HOLDS
+    assert of_experiment("LB.9/exact", factor=1.001) is Status.FAILS  # the control must see it
+    good = directions.bent_direction(0)
+    assert status_of("LB.9", good) is Status.HOLDS
+    unbalanced = Network(1.2 * good.final.W, good.final.a / 1.2, leak=0.5)
+    assert status_of("LB.9", Evidence.of(good.problem, unbalanced)) is Status.OUT_OF_SCOPE
+    monkeypatch.setattr(directions, "exact_points", lambda seed: [(good.problem, unbalanced)])
+    assert of_experiment("LB.9/exact") is Status.FAILS
+
+
+def test_only_three_pairs(monkeypatch):
+    assert of_experiment("LF.3", sets=1) is Status.HOLDS
+    true = directions.other_pairs
+    monkeypatch.setattr(
+        directions, "other_pairs",
+        lambda p, seed: [*true(p, seed), directions.pair(p.known["w_star"], 0)],
+    )  # fmt: skip
+    assert of_experiment("LF.3", sets=1) is Status.FAILS
+
+
+def test_pairs_must_become_opposite(monkeypatch):
+    assert of_experiment("LF.2") is Status.HOLDS
+    true = symmetric.until
+    shifted = 1 + 0.03 * np.array([[1.0], [-1.0]])
+
+    def skewed(problem, net, q):
+        W, a = true(problem, net, q).final.weights()
+        return Evidence.of(problem, Network(shifted * W, a, leak=0.5))
+
+    monkeypatch.setattr(symmetric, "until", skewed)
+    monkeypatch.setattr(symmetric, "NEAR", 1.0)
+    assert of_experiment("LF.2") is Status.FAILS
+
+
+def test_euler_sees_another_degree(monkeypatch):
+    assert of_experiment("TB.3", draws=5) is Status.HOLDS
+    true = Problem.outputs
+    monkeypatch.setattr(Problem, "outputs", lambda p, net: true(p, net) + 1e-3)
+    assert of_experiment("TB.3", draws=5) is Status.FAILS
 
 
 def test_swapped_slopes_fail_without_symmetry():
@@ -324,6 +443,10 @@ def test_one_neuron_wins():
     best = max_margin(p).network
     better = ended(good, best.scaled(3.0))
     assert status_of("TA.7/repaired", better) is Status.FAILS
+    assert of_experiment("TA.7/repaired/sphere") is Status.HOLDS
+    W, a = good.final.weights()
+    W[np.argmax(a)] += 0.01 * W[np.argmax(a), ::-1]
+    assert one_neuron.off_one_neuron(p, Network(W, a), 1) > 1e-3
     negative = Network(good.start.W, -np.abs(good.start.a), leak=0.5)
     assert status_of("TA.7/repaired", started(good, negative)) is Status.OUT_OF_SCOPE
     unbalanced = Network(good.start.W, 2 * good.start.a, leak=0.5)
@@ -348,12 +471,26 @@ def test_mirrored_hints():
     assert status_of("TA.7/repaired", good) is Status.OUT_OF_SCOPE
 
 
-def test_one_neuron_alone():
-    good = one_neuron.trained_alone(seed=0, q_min=100.0)
+def test_one_neuron_alone(with_states):
+    good = alone.trained_alone(seed=0, q_min=100.0)
     assert status_of("TG.9", good) is Status.HOLDS
     plus = sides(good.problem)[1]
-    other = Network(100 * plus[None, :], np.array([100 * np.linalg.norm(plus)]))
-    assert status_of("TG.9", ended(good, other)) is Status.FAILS  # separates, but is not w+
+    size = 30 / np.linalg.norm(plus)
+
+    def turn(W, a):
+        W[-1], a[-1] = size * plus, 30.0
+
+    other = Evidence.of(good.problem, with_states(good.run, turn))
+    assert status_of("TG.9", other) is Status.FAILS  # separates, but is not w+
+
+    def stop(W, a):
+        first, last = limit.decade(good)
+        W[last], a[last] = math.sqrt(10) * W[first], math.sqrt(10) * a[first]
+
+    halted = Evidence.of(good.problem, with_states(good.run, stop))
+    assert alone.one_neuron_alone(halted)[0].status is Status.FAILS
+    short = Evidence.of(good.problem, replace(good.run, networks=_last(good.path, 2)), good.start)
+    assert status_of("TG.9", short) is Status.OUT_OF_SCOPE
     other_side = Network(-good.start.W, good.start.a, leak=0.5)
     assert status_of("TG.9", started(good, other_side)) is Status.OUT_OF_SCOPE
 
@@ -366,6 +503,9 @@ def test_hints():
     assert hints.limit_error(problem, other) > 0.1
     one = hints.single_neuron(problem, 1)[0]
     assert hints.limit_error(problem, one) < 1e-12
+    found = np.array(hints.others(datasets.figure1_middle(), 0))
+    assert found.shape == (20, 2)
+    assert (found[:, 0] >= math.sqrt(0.5) * found[:, 1] * (1 - 1e-9)).all()
     away = Evidence.of(Problem(problem.X, -problem.y, Logistic(), 0.5))
     assert not all(test(away).ok for test in hints.PROVEN)
 
@@ -422,7 +562,7 @@ def vars_of(g):
 # orthogonally separable data
 
 
-def test_one_kkt_function():
+def test_one_kkt_function(monkeypatch):
     good = orthogonal.exact_kkt(0)
     for name in ("H2/repaired", "H3/repaired"):
         assert status_of(name, good) is Status.HOLDS
@@ -434,6 +574,9 @@ def test_one_kkt_function():
     longer = Network(good.final.W * np.linspace(1, 1.001, 6)[:, None], good.final.a)
     found = orthogonal.shared_function(Evidence.of(p, longer), -1.0, 2.0)
     assert found[0].status is Status.HOLDS  # within its own residual
+    assert of_experiment("H2/repaired/exact", sets=1) is Status.HOLDS
+    monkeypatch.setattr(orthogonal, "kkt_network", lambda problem, seed: longer)
+    assert of_experiment("H2/repaired/exact", sets=1) is Status.FAILS
     leaky = Evidence.of(p.replace(leak=0.2), good.final)
     assert status_of("H2/repaired", leaky) is Status.OUT_OF_SCOPE
 

@@ -6,13 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reluflow import Network, Problem, datasets
+from reluflow import Network, Problem, datasets, flow, initialize
 from reluflow.claims import Evidence, Status
 from reluflow.claims.claim import load_all
+from reluflow.claims.mmv24 import homes, settled, sides
 from reluflow.claims.mmv24_constants import Constants
 from reluflow.claims.mmv24_early import early_run, toy_start
+from reluflow.claims.mmv24_examples import _residual, widest_dead
+from reluflow.claims.mmv24_geometry import _worst_is_inside
 from reluflow.claims.mmv24_growth import Growth, long_run
 from reluflow.claims.mmv24_late import pulls_stay_even
+from reluflow.claims.mmv24_solutions import monotone_paths, wrong_way
 from reluflow.claims.mmv24_walk import Walk, near_run, practical_run, scoped_run
 from reluflow.claims.run import evaluate
 from reluflow.trajectory.trajectory import States
@@ -202,6 +206,153 @@ def test_slow_crossings_are_seen():
     assert status_of("P7", changed(good, replace(good.run, networks=large))) is Status.FAILS
 
 
+def turned(evidence):
+    """Every record after the first multiplied by -1."""
+    states = evidence.run.networks
+    sign = np.where(np.arange(len(states)) > 0, -1.0, 1.0)
+    bad = States(sign[:, None, None] * states.W, sign[:, None] * states.a, states.log_scale, 0.0,
+                 None)  # fmt: skip
+    return changed(evidence, replace(evidence.run, networks=bad, final=bad[-1]))
+
+
+@pytest.mark.parametrize("name", ["T1.1", "DT/repaired"])
+def test_records_that_deny_the_crossings_are_seen(name):
+    good = scoped_run(0, 20)
+    assert Walk(good).contradictions == 0
+    assert Walk(turned(good)).contradictions > 100
+    assert status_of(name, turned(good)) is Status.FAILS
+
+
+def test_a_neuron_that_dies_against_the_rule_is_seen(with_states):
+    good = scoped_run(0, 20)
+    walk, p = Walk(good), good.problem
+    j = int(np.flatnonzero((walk.first & walk.wanted).any(axis=1))[0])
+    dead = np.array([-1.0, 0.6])
+    assert (p.X @ dead < 0).all()
+
+    def kill(W, a):
+        W[-1, j] = dead * np.linalg.norm(W[-1, j])
+
+    told = verdict_of("T1.1", changed(good, with_states(good.run, kill)))
+    assert told.status is Status.FAILS
+    (astray,) = [c for c in told.comparisons if "began active" in c.what]
+    assert astray.measured == 1
+
+
+def test_a_step_back_is_seen():
+    good = practical_run(0, 20)
+    assert wrong_way(Walk(good), 1) == 0
+    assert wrong_way(Walk(good), -1) > 0
+    events, end = good.run.events, sides(good.problem, good.path[-1])
+    clear = np.flatnonzero(end[events["neuron"], events["sample"]] != 0)[-1]
+    again = {k: np.append(v, v[clear]) for k, v in events.items()}  # one of them, undone
+    again["time"][-1] = 1.9
+    bad = Walk(changed(good, replace(good.run, events=again)))
+    assert wrong_way(bad, 1) == 1
+    assert [c.status for c in monotone_paths(bad)] == [Status.FAILS] * 3
+
+
+# ---------------------------------------------------------------- traps
+TRAPS = ("T1.2a", "INV", "T1.2c", "R2")
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return long_run(0, 30, -12.0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_neurons_on_the_edge_of_the_dead_cone_are_dead(seed):
+    run = long_run(seed, 30, -60.0)
+    p, end = run.problem, run.path[-1]
+    assert (homes(p, end) != 0).all()
+    exact = (end.W @ p.X.T > 0).any(axis=1)
+    resting = exact & (homes(p, end) == 2)
+    assert resting.any()  # rounding puts them outside
+    assert (sides(p, end)[resting] <= 0).all()
+    assert status_of("T1.2a", run) is Status.HOLDS
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_trap_claims_on_toy6(name, toy):
+    told = verdict_of(name, toy)
+    assert told.status is Status.HOLDS
+    if name == "T1.2c":  # the slack of the ledger is compared, for each group and for all
+        assert sum("a neuron" in c.what for c in told.comparisons) == 3
+
+
+def spoil(name, evidence):
+    """What breaks one claim: a change of (W, a) at the last record."""
+    end = evidence.path[-1]
+    home = homes(evidence.problem, end)
+    plus, dead = np.flatnonzero(home == 1), np.flatnonzero(home == 2)
+
+    def stir(W, a):
+        W[-1, dead[0]] *= 1.001
+
+    def grow(W, a):
+        W[-1, plus[0]] *= 1.5
+
+    def widen(W, a):  # a turn of one large neuron within S_+
+        x = evidence.problem.X[0]
+        W[-1, plus[0]] = x / np.linalg.norm(x) * np.linalg.norm(W[-1, plus[0]])
+
+    def deny(W, a):
+        a[-1, plus] *= -1
+
+    return {"T1.2a": stir, "INV": grow, "T1.2c": widen, "R2": deny}[name]
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_trap_claims_see_a_spoilt_record(name, toy, with_states):
+    bad = changed(toy, with_states(toy.run, spoil(name, toy)))
+    if name == "R2":  # the last record tells where neurons are; spoil the one before it instead
+        states = bad.run.networks
+        W, a = states.W.copy(), states.a.copy()
+        a[[-2, -1]] = a[[-1, -2]]
+        bad = changed(toy, replace(bad.run, networks=replace(states, W=W, a=a)))
+    assert settled(bad) < len(bad.path) - 2
+    assert status_of(name, bad) is Status.FAILS
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "save"),
+    [("XA", 1e-2, [0.0, 50.0]), ("R3", 1e-2, [0.0, 50.0]), ("L14/repaired", 1e-2, [0.0, 50.0]),
+     ("R3", 1e-5, [0.0, 1.0, 50.0]), ("R3", 1e-7, np.linspace(0, 30, 40))],
+)  # fmt: skip
+def test_ordinary_runs_without_the_records_are_out_of_scope(name, scale, save):
+    p = datasets.toy6(reduction="sum")
+    net = initialize(p, 10, scale=scale, kind="balanced", normalize="none", rng=1)
+    told = verdict_of(name, Evidence.of(p, flow(p, net, t_end=save[-1], save=save)))
+    assert told.status is Status.OUT_OF_SCOPE
+    (unmet,) = [h for h in told.hypotheses if h.ok is False]
+    assert "records" in unmet.name or "below" in unmet.name
+
+
+# ---------------------------------------------------------------- geometry and examples
+def test_dead_cones_by_hand():
+    one = Problem(np.array([[1.0, 0.0]]), np.ones(1), "exponential")
+    assert widest_dead(one) == pytest.approx(1.0)
+    both = Problem(np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]), "exponential")
+    assert widest_dead(both) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_largest_cap_by_hand():
+    # x_+ at 30 degrees to the nearest hyperplane: the cap is that of sin^2 30 = 1/4
+    turn = np.deg2rad([-60.0, 60.0])
+    p = Problem(np.column_stack([np.cos(turn), np.sin(turn)]), np.ones(2), "exponential")
+    axis = np.array([1.0, 0.0])
+    assert _worst_is_inside(p, axis, 1.0, 0.2499)
+    assert not _worst_is_inside(p, axis, 1.0, 0.2501)
+
+
+def test_a_path_that_is_no_solution_has_a_residual():
+    p = Problem(np.array([[1.0, 0.0]]), np.ones(1), "exponential", reduction="sum")
+    times = np.linspace(0.0, 1.0, 11)
+    assert _residual(p, lambda t: Network(np.array([[0.0, 1.0]]), np.ones(1)), times) == 0.0
+    assert _residual(p, lambda t: Network(np.array([[t, 1.0]]), np.ones(1)), times) > 0.1
+
+
 # ---------------------------------------------------------------- growth
 @pytest.fixture(scope="module")
 def grown():
@@ -265,7 +416,7 @@ def test_uneven_pulls_are_seen(grown, with_states):
     bad = changed(grown, with_states(grown.run, against))
     story = Growth(bad)
     story.__dict__["t2"] = Growth(grown).t2  # as it was
-    assert Status.FAILS in {c.status for c in pulls_stay_even(story)}
+    assert Status.FAILS in {c.status for c in pulls_stay_even(story).comparisons}
 
 
 def test_a_loss_that_falls_too_slowly_is_seen(grown):

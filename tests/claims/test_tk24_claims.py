@@ -1,4 +1,4 @@
-"""[TK24]_: the ledger of the two-layer part, digest numbers, and controls that must fail."""
+"""[TK24]_: the ledger of the two-layer part, known numbers, and controls that must fail."""
 
 import math
 from dataclasses import replace
@@ -11,6 +11,7 @@ from reluflow.claims import Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import evaluate, run_check
+from reluflow.claims.tk24 import orbit_run, tight_orbit
 from reluflow.claims.tk24_coupling import change_of_pull, small_start
 from reluflow.claims.tk24_course import (
     Course,
@@ -70,6 +71,42 @@ def test_norms_and_pulls_of_a_small_start(with_states):
 
     big = Evidence.of(good.problem, with_states(good.run, large))
     assert status_of("TK24-LB.6", big) is Status.OUT_OF_SCOPE  # t1 < 0
+
+
+def test_smoothed_norms_and_pulls(with_states):
+    good = small_start(0, 12, 60, 0.1)
+    names = ["TK24-LB.6/smoothed", "TK24-PB.5/smoothed"]
+    assert [status_of(name, good) for name in names] == [Status.HOLDS] * 2
+
+    def grow(W, a):
+        W[30:] *= 2
+        a[30:] *= 2
+
+    grown = Evidence.of(good.problem, with_states(good.run, grow))
+    assert status_of(names[0], grown) is Status.FAILS
+    stretched = Evidence.of(good.problem.replace(X=2 * good.problem.X), good.run)
+    assert status_of(names[1], stretched) is Status.OUT_OF_SCOPE
+
+
+def test_four_neuron_claims_are_of_the_plain_activation_and_the_mean_logistic_loss():
+    """With a leak lam falls below the bound of Lemma 5.2, which does not speak of leaks."""
+    tight = tight_orbit(0).problem
+    run = orbit_run(0, 300.0, 200)
+    for change in ({"leak": 0.5}, {"reduction": "sum"}):
+        other = tight.replace(**change)
+        assert status_of("TK24-L5.2", Evidence.of(other)) is Status.OUT_OF_SCOPE
+        for name in ("TK24-LD.1", "TK24-PD.2", "TK24-LD.1/smoothed", "TK24-PD.2/smoothed"):
+            found = evaluate(load_all()[name], replace(run, problem=other))
+            assert found.status is Status.OUT_OF_SCOPE, name
+            (unmet,) = [h.name for h in found.hypotheses if h.ok is False]
+            assert unmet in ("leak 0", "logistic loss, mean, factor 1")
+
+
+def test_samples_nearer_to_an_axis_than_xi_are_not_those_of_assumption_5_1():
+    tight = tight_orbit(0).problem  # least coordinate 0.03
+    for xi, status in ((0.02, Status.HOLDS), (0.03, Status.OUT_OF_SCOPE)):
+        evidence = Evidence.of(tight.replace(smoothing=xi))
+        assert status_of("TK24-A5.1/repaired", evidence) is status
 
 
 def test_bound_on_the_pull_cannot_be_smaller():

@@ -1,19 +1,28 @@
 """[TLB26]_: the whole ledger, the runs behind its lemmas, and controls that must fail."""
 
+import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from reluflow import Network, datasets
-from reluflow.claims import Status, ledger
+from reluflow import Network, datasets, initialize
+from reluflow.claims import Status, ledger, tlb26, tlb26_counting, tlb26_lemmas
 from reluflow.claims.claim import load_all
-from reluflow.claims.run import run_check
-from reluflow.claims.tlb26_counting import failure_log, halvings, halvings_needed
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.run import evaluate, run_check
+from reluflow.claims.tlb26_counting import (
+    failure_log,
+    halvings,
+    halvings_needed,
+    success_probability,
+)
 from reluflow.claims.tlb26_jumps import rise
-from reluflow.claims.tlb26_lemmas import falls, hitting
+from reluflow.claims.tlb26_lemmas import falls, hitting, inverse_log, power
+from reluflow.claims.tlb26_norms import _weights_against_formulas
 from reluflow.claims.tlb26_runs import course, draws, golden_course
+from reluflow.prediction.orthogonal import algorithm1
 
 
 def test_no_claim_is_left_without_a_check():
@@ -53,8 +62,35 @@ def test_a_wrong_prediction_is_seen():
     mixed_up = replace(c, process=replace(other, samples=other.samples[::-1]))
     assert not mixed_up.order_right
     assert not mixed_up.carried
-    assert falls(np.array([[1.0], [0.5], [0.6]]), "x").status is Status.FAILS
-    assert falls(np.array([[1.0], [0.5], [0.2]]), "x").status is Status.HOLDS
+    three = [golden_course(-x) for x in (25.0, 100.0, 250.0)]
+    once = inverse_log(three)  # 1/2 and 0.63
+    assert falls(np.array([[1.0], [0.4], [0.3]]), once, "x").status is Status.FAILS
+    assert falls(np.array([[1.0], [0.4], [0.2]]), once, "x").status is Status.HOLDS
+    assert falls(np.full((3, 2), 0.2), once, "x").status is Status.FAILS
+    assert falls(np.full((3, 4), 0.2), power(three), "x").status is Status.FAILS
+    assert falls(np.full((3, 4), 1e-9), power(three), "x").status is Status.HOLDS
+
+
+def test_powers_by_hand():
+    """Golden case before the first jump at 0.8: rates 5/4, sqrt(13)/4, sqrt(5)/4."""
+    c = golden_course(-100.0)
+    assert c.powers[0] == pytest.approx(0.5 * 0.8 * math.sqrt(5) / 4)
+    assert c.powers[2] == pytest.approx(0.25 * (2.3216923 - 1.3577795) / 4, rel=1e-6)  # to jump 3
+
+
+@pytest.mark.parametrize("name", ["TLB26-H1", "TLB26-L1", "TLB26-L2", "TLB26-L9"])
+def test_errors_that_stay_are_seen(name, monkeypatch):
+    """Controls: beside runs of the golden case jumps 10 % late, weights 10 % too large."""
+    runs = [golden_course(-x) for x in (23.0, 92.0, 230.0)]
+    monkeypatch.setattr(tlb26_lemmas, "courses", lambda *_: [runs])
+    check = load_all()[name]
+    assert run_check(check).status is Status.HOLDS
+    saddles = [net.scaled(math.log(1.1)) for net in runs[0].process.networks]
+    wrong = replace(runs[0].process, times=1.1 * runs[0].process.times, networks=saddles)
+    monkeypatch.setattr(
+        tlb26_lemmas, "courses", lambda *_: [[replace(c, process=wrong) for c in runs]]
+    )
+    assert run_check(check).status is Status.FAILS
 
 
 def test_halvings():
@@ -73,6 +109,59 @@ def test_c1_says_from_where_its_bound_speaks():
     assert verdict.status is Status.OUT_OF_SCOPE
     assert not verdict.surprising
     assert "falls below 1 from about n = 1e" in verdict.note
+    assert verdict.comparisons[0].measured < 0  # some runs halve nine times
+
+
+def test_c1_fails_where_more_runs_miss_than_its_bound(monkeypatch):
+    monkeypatch.setattr(tlb26_counting, "failure_log", lambda *_: -5.0)
+    assert run_check(load_all()["TLB26-C1"]).status is Status.FAILS
+
+
+def test_success_probability_by_enumeration():
+    n, m, N = 3, 2, 1
+    fine = 0
+    for bits in itertools.product([False, True], repeat=n * m):
+        for signs in itertools.product([1, -1], repeat=m):
+            same = np.outer([1, -1, -1], signs) > 0
+            M = np.reshape(bits, (n, m)) & same
+            distinct = len(np.unique(M, axis=1).T) == m
+            fine += bool(M.any(axis=0).all() and M.any(axis=1).all() and distinct)
+    assert success_probability(n, m, N) == fine / 2 ** (n * m + m)
+    cases = {(32, 24, 16): 0.96789, (32, 32, 16): 0.99260, (16, 20, 8): 0.60835}
+    for case, known in cases.items():
+        assert success_probability(*case) == pytest.approx(known, abs=5e-6)
+
+
+def test_a3_names_what_one_draw_cannot_show():
+    verdict = run_check(load_all()["TLB26-A3"])
+    assert verdict.status is Status.HOLDS
+    assert [h.state for h in verdict.hypotheses] == ["ok", "unchecked", "unchecked"]
+    problem = datasets.orthonormal(16, rng=0)
+    for m, status in ((6, Status.HOLDS), (40, Status.OUT_OF_SCOPE)):
+        start = initialize(problem, m, kind="sphere", normalize="none", signs=1, rng=0)
+        found = evaluate(load_all()["TLB26-A3"], Evidence.of(problem, start=start))
+        assert found.status is status
+
+
+def test_norms_are_those_of_weights():
+    process = golden_course(-100.0).process
+    assert _weights_against_formulas(process).max() < 1e-12
+    wrong = replace(process, networks=[net.scaled(0.01) for net in process.networks])
+    assert _weights_against_formulas(wrong)[0] == pytest.approx(math.expm1(0.02))
+
+
+def test_other_sets_apart_are_seen(monkeypatch):
+    """Control of D1: systems apart that fit their samples in another order."""
+    monkeypatch.setattr(tlb26, "_union_against_parts", lambda *_: 0.0)
+    check = load_all()["TLB26-D1"]
+    assert run_check(check).status is Status.HOLDS
+
+    def turned(y, **given):
+        process = algorithm1(y, **given)
+        return process if np.all(y) else replace(process, samples=process.samples[::-1])
+
+    monkeypatch.setattr(tlb26, "algorithm1", turned)
+    assert run_check(check).comparisons[0].status is Status.FAILS
 
 
 @pytest.mark.parametrize("name", ["TLB26-P2", "TLB26-P4", "TLB26-P6", "TLB26-D1"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from reluflow import Problem, extremal_vectors
+from reluflow.landscape import extremal
 from reluflow.landscape.arrangement import log_subsets, null_vectors, rays, work
 from reluflow.landscape.canonical import row_space
 from reluflow.landscape.kinds import _tangents
@@ -61,3 +62,46 @@ def test_centred_samples_in_many_dimensions_are_classified():
     assert not found.exact
     assert found.kinds[-1] == "degenerate saddle"  # orthogonal to all samples
     assert {"max", "min"} <= set(found.kinds)
+
+
+def one_signed(d):
+    rng = np.random.default_rng(d)
+    return Problem(rng.standard_normal((16, d)), np.abs(rng.standard_normal(16)))
+
+
+@pytest.mark.parametrize("d", [8, 18])
+def test_sixteen_samples_of_one_sign_are_exact_in_any_dimension(d):
+    problem = one_signed(d)
+    found = extremal_vectors(problem)
+    assert found.exact
+    assert found.method == "branch"
+    # the points inside cones, by trying all 2^16 patterns: signs of X D_u equal u
+    active = (np.arange(2**16)[:, None] >> np.arange(16)) & 1
+    D = (active * problem.pull) @ problem.X
+    inside = ((D @ problem.X.T > 0) == active).all(axis=1) & active.any(axis=1)
+    expected = D[inside] / np.linalg.norm(D[inside], axis=1, keepdims=True)
+    ours = found.vectors[[not face for face in found.faces] & (found.values > 0)]
+    assert len(ours) == len(expected) > 0
+    nearest = (expected @ ours.T).max(axis=1)
+    np.testing.assert_allclose(nearest, 1.0, rtol=1e-12)
+    # what ascent finds is among them, on faces too
+    climbed = extremal_vectors(problem, method="multistart", starts=50)
+    assert not climbed.exact
+    nearest = (climbed.vectors[climbed.values != 0] @ found.vectors.T).max(axis=1)
+    np.testing.assert_allclose(nearest, 1.0, rtol=1e-9)
+
+
+def test_ascent_takes_over_when_the_nodes_run_out(monkeypatch):
+    monkeypatch.setattr(extremal, "TRIED_NODES", 1000)
+    found = extremal_vectors(one_signed(8), starts=20)
+    assert found.method == "multistart"
+    assert not found.exact
+    assert extremal_vectors(one_signed(8), method="branch").exact
+
+
+def test_few_kinks_of_either_sign_keep_the_whole_budget(monkeypatch):
+    monkeypatch.setattr(extremal, "TRIED_NODES", 1)
+    rng = np.random.default_rng(3)
+    y = np.repeat([1.0, -1.0], 8) * rng.uniform(1, 2, 16)
+    found = extremal_vectors(Problem(rng.standard_normal((16, 8)), y))
+    assert (found.method, found.exact) == ("branch", True)

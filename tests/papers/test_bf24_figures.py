@@ -60,6 +60,7 @@ def test_figure_2_fails_on_a_spoilt_run(small):
         return " ".join(failed(bf24.seen(spoilt(small, row, change), 1e-3, 1e-3)))
 
     assert "mean squared error" in where(3, off_the_line)
+    assert "|f - line| on [-1, 1]" in where(3, off_the_line)
     assert "neurons active on some samples" in where(3, one_turned)
     assert "D* (degrees)" in where(1, turned)
     assert "|f - line|" in where(2, turned)
@@ -116,6 +117,10 @@ def test_figure_3_keeps_five_neurons():
     made = bf24_teacher.course(1, 1000, 1e-3, 2000.0)
     assert failed(bf24_teacher.seen_in(made)) == []
     assert spec.sizes["full"]["m"] == 200_000
+    few = bf24_teacher.Course(made.run)
+    few.__dict__["bundles"] = np.minimum(made.bundles, 3)  # as if no fourth neuron came
+    assert few.frames[3] == few.frames[4]
+    assert "the last neurons start: neurons" in failed(bf24_teacher.seen_in(few))
     lost = made.run.networks.a.copy()
     lost[-1, np.abs(np.arctan2(made.run.networks.W[-1, :, 1], made.run.networks.W[-1, :, 0]))
          > 3.0] = 0.0  # fmt: skip

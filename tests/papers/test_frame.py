@@ -1,16 +1,18 @@
 """The frame of reproductions: registry, records, resuming, the page, the traces."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 from reluflow import ReluflowError
 from reluflow.claims.claim import REGISTRY, Check
+from reluflow.claims.run import try_check
 from reluflow.claims.verdict import Status, at_most
 from reluflow.papers import reproduce
 from reluflow.papers import reproduce as _package_function
-from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, all_figures, chosen
+from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, all_figures, chosen, figure
 from reluflow.papers.parts import make_figure, make_verdict
 from reluflow.report.page import Mark, Page
 from reluflow.report.render import compose, to_svg
@@ -93,6 +95,56 @@ def test_a_skipped_figure_says_why_and_is_tried_again(tmp_path):
     assert not list(tmp_path.glob("records/*"))
 
 
+def test_a_skipped_figure_is_out_of_scope_as_a_claim_too(monkeypatch):
+    """The check registered with a figure says what the figure does where data are absent."""
+    all_figures()  # both entries are put back afterwards
+    monkeypatch.setitem(FIGURES, ("BF24", "F2"), FIGURES["BF24", "F2"])
+    monkeypatch.setitem(REGISTRY, "BF24-F2", REGISTRY["BF24-F2"])
+
+    def needs_data(*, seed=0):
+        raise Skipped("needs MNIST: set RELUFLOW_DATA")
+
+    needs_data.__module__ = REGISTRY["BF24-F2"].module
+    figure("BF24", "F2", title="A test", quick={}, full={})(needs_data)
+    verdict = try_check(REGISTRY["BF24-F2"])
+    assert verdict.status is Status.OUT_OF_SCOPE
+    assert not verdict.surprising
+    assert "set RELUFLOW_DATA" in verdict.text()
+
+
+@pytest.mark.parametrize(
+    ("before", "device", "told"),
+    [(None, "cpu", "cpu"), ("cpu", None, "cpu"), ("cpu", "auto", None), (None, None, None)],
+)
+def test_the_device_is_told_to_every_process(tmp_path, monkeypatch, before, device, told):
+    seen = []
+
+    def look(*, seed=0):
+        seen.append(os.environ.get("RELUFLOW_DEVICE"))
+        raise Skipped("enough")
+
+    monkeypatch.delenv("RELUFLOW_DEVICE", raising=False)
+    if before:
+        monkeypatch.setenv("RELUFLOW_DEVICE", before)
+    all_figures()
+    spec = Spec("BF24", "F2", "A test", look, {"quick": {}, "full": {}})
+    monkeypatch.setitem(FIGURES, ("BF24", "F2"), spec)
+    reproduce("bf24", "f2", tmp_path, "quick", workers=0, device=device)
+    assert seen
+    assert set(seen) == {told}
+    assert os.environ.get("RELUFLOW_DEVICE") == before
+
+
+def test_a_device_that_is_unknown_or_absent_is_refused(tmp_path):
+    with pytest.raises(ReluflowError, match="device must be one of cpu, cuda, auto, got 'tpu'"):
+        reproduce("bf24", "f2", tmp_path / "none", "quick", device="tpu")
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        with pytest.raises(ReluflowError, match="'cuda' cannot be used here"):
+            reproduce("bf24", "f2", tmp_path / "none", "quick", device="cuda")
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_verdict_is_made_once_unless_undecided(tmp_path):
     calls = []
 
@@ -128,6 +180,7 @@ def test_the_page_shows_figures_and_claims(tmp_path, monkeypatch):
     assert html.count("data:image/svg+xml") == 5
     assert "BF24-A1 (printed)" in html
     assert 'class="status FAILS"' in html
+    assert "remark: fails as printed; the repaired form holds" in html
     assert "http" not in html.replace("http://www.w3.org", "")  # nothing is fetched
     again = reproduce("bf24", "f2", tmp_path, "quick", workers=0)
     assert again.figures[0].resumed

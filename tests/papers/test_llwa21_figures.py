@@ -1,6 +1,7 @@
 """Figures of [LLWA21]_: what must be seen in them, and that it would be missed."""
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -95,6 +96,7 @@ def test_sweeps_keep_the_draw_at_every_scale(monkeypatch):
         return {"margin": scale, "smoothed": seed % 7}
 
     monkeypatch.setattr(llwa21_trained, "end_of", note)
+    monkeypatch.setattr(sys.modules["reluflow.sweep.sweep"], "in_worker", lambda: True)
     note.__module__, note.__qualname__ = llwa21_trained.__name__, "end_of"
     resolve.cache_clear()  # sweeps find a task by its name and remember it
     try:
@@ -124,6 +126,9 @@ def test_speeds_are_those_of_the_flow(edge):
 def test_another_label_turns_a_ridge_into_something_else():
     ridge = llwa21_edges.EDGES[0]
     assert not failing(llwa21_edges._sides(ridge, apart=True))
+    shown = [c.measured for c in llwa21_edges._sides(ridge, apart=True)]
+    assert shown == list(ridge.speeds())  # with their signs
+    assert shown[0] > 0 > shown[1]
     flipped = replace(ridge, label=-1.0)
     assert failing(llwa21_edges._sides(flipped, apart=True))
     run = flipped.run(llwa21_edges.FIRST, 0.0, 1.0)

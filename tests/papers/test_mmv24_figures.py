@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reluflow import datasets, descend, initialize
+from reluflow import Problem, datasets, descend, initialize
 from reluflow.claims.verdict import Status
 from reluflow.papers import mmv24, mmv24_digits, mmv24_mnist, mmv24_pairs, mmv24_phases
 from reluflow.papers.figure import Skipped, all_figures
@@ -71,6 +71,25 @@ def test_outside_by_hand():
 def test_counts_do_not_depend_on_the_way_they_are_swept():
     once = mmv24_pairs.counted(0.001, 3)
     assert once["at 7,000"] == mmv24_pairs.counts(0.001, 6)["at 7,000"][3]
+
+
+def test_the_start_of_figure_7_is_the_one_drawn():
+    seen = {c.what: c for c in mmv24_pairs.figure7(runs=1, seed=4).seen}
+    assert seen["outside at 7,000, the start shown"].measured == 1  # start 0 has none
+    assert seen["outside at 7,000, any start"].measured == 0
+
+
+def test_neurons_that_changed_sign_are_told_apart():
+    found = mmv24_pairs.counted(0.001, 14)
+    assert found["along"] > 0.999
+    assert found["along, late"] < 0.97  # it became positive near iteration 2,500
+
+
+def test_pairs_by_block():
+    X = np.array([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.0], [0.2, -1.0]])
+    share, blocks = mmv24_digits.right_pairs(Problem(X, np.array([1.0, 1.0, -1.0, -1.0])))
+    assert blocks == [1.0, 0.5, 0.5]  # x_4 is of the other class but on their side
+    assert share == 0.625
 
 
 @pytest.mark.parametrize("name", DIGITS)

@@ -19,7 +19,7 @@ def test_four_neurons_end_equal_with_the_largest_margin(name):
     norms = run["norms"][-1]
     assert np.allclose(norms, 5.49, atol=0.01)
     assert norms.max() / norms.min() < 1.0005
-    assert run["normalized_margin"][-1] / run.problem.known["max_margin"] > 0.9999
+    assert run["normalized_margin"][-1] / run.problem.known["max_margin"] > 0.99999
     assert np.max(np.abs(run["signed_angles"][-1])) < 2e-4
     assert 1e-14 < run.loss[-1] < 1e-12
 
@@ -67,8 +67,22 @@ def test_wide_network_quick(alpha, end):
 def test_an_untrained_wide_network_does_not_gather():
     run = tk24_wide.wide_run(math.pi / 2, {**tk24_wide.WIDE_QUICK, "epochs": 100})
     found = tk24_wide.gathered(run)
-    seen = tk24_wide._gathering(found, "pi/2", 5.54, full=False)
+    seen = tk24_wide._gathering(found, "pi/2", full=False)
     assert [c.status for c in seen].count(Status.FAILS) >= 2
+
+
+def test_directions_are_told_from_the_nominal_ones():
+    nominal = tk24_wide.MUST_SEE["pi/3"][1]
+    turned = [angle + 0.03 for angle in nominal]
+    assert tk24_wide._off_nominal(turned, nominal) == pytest.approx(0.03)
+    assert tk24_wide._off_nominal([0.0, math.pi / 2, -math.pi + 0.01, -math.pi / 2],
+                                  tk24_wide.MUST_SEE["pi/2"][1]) == pytest.approx(0.01)  # fmt: skip
+    assert tk24_wide._off_nominal(turned[:3], nominal) > 1  # one is missing
+    assert tk24_wide._off_nominal([*turned, 0.5], nominal) > 0.5  # one too many
+    for alpha, name in ((math.pi / 2, "pi/2"), (math.pi / 3, "pi/3")):
+        known = tk24_wide.datasets.skewed_xor(alpha).known
+        both = [*known["positive_angles"], *known["negative_angles"]]
+        assert tk24_wide._off_nominal(both, tk24_wide.MUST_SEE[name][1]) < 1e-12
 
 
 @pytest.mark.slow

@@ -5,10 +5,13 @@ import json
 import numpy as np
 import pytest
 
+from reluflow.claims.claim import load_all
 from reluflow.claims.ledger import ledger
+from reluflow.claims.run import run_check
 from reluflow.claims.verdict import Status
 from reluflow.papers import tk24_dominoes, tk24_dominoes_run, tk24_dominoes_view
-from reluflow.papers.figure import Skipped
+from reluflow.papers.figure import Skipped, all_figures
+from reluflow.papers.parts import make_figure
 from reluflow.papers.tk24_dominoes_run import (
     FULL,
     QUICK,
@@ -81,10 +84,41 @@ def test_without_data_figures_are_skipped(tmp_path, monkeypatch):
 
 
 def test_figure3_shows_dominoes(data):
-    drawn = tk24_dominoes.figure3(n_train=400, n_test=200)
-    assert [c.status for c in drawn.seen] == [Status.HOLDS] * 4
+    drawn = tk24_dominoes.figure3(n_train=300, n_test=200, jpeg=None)
+    assert [c.status for c in drawn.seen] == [Status.HOLDS] * 5
+    assert not drawn.hypotheses
+    assert "300 training and 200 test images" in drawn.caption
+    assert "not passed through JPEG" in drawn.caption
     assert drawn.pictures[0].panels[0].traces[0].values.shape == (64, 320, 3)
     compose(drawn.pictures[0])
+
+
+def test_figure3_at_full_size_asks_for_all_images(data):
+    """400 images are not the paper's 50,000: it says so, and is out of scope."""
+    verdict = run_check(load_all()["TK24-F3"], size="full")
+    assert verdict.status is Status.OUT_OF_SCOPE
+    assert "400 and 200 images found" in verdict.text()
+    parts = [c for c in verdict.comparisons if "part" in c.what]
+    assert [c.bound for c in parts] == [37_500, 12_500, 7_500, 2_500]
+    assert {c.status for c in parts} == {Status.FAILS}
+
+
+def test_full_size_says_on_how_many_images():
+    view = tk24_dominoes_view
+    (whole,) = view.conditions("full", FULL, (50_000, 10_000))
+    (part,) = view.conditions("full", FULL, (10_000, 3_000))
+    assert (whole.ok, part.ok) == (True, False)
+    assert "found" not in view.caption_of("full", FULL, (50_000, 10_000), "")
+    assert "10,000 training and 3,000 test images" in view.caption_of(
+        "full", FULL, (10_000, 3_000), ""
+    )
+
+
+def test_scaled_caption_names_what_differs():
+    told = tk24_dominoes_view.caption_of("scaled", SCALED, (10_000, 3_000), "")
+    for words in ("learning rate 0.25 instead of 0.125", "3,000 test images", "JPEG",
+                  "Newton", "2 fits of 1,500 iterations instead of 50 of 20,000"):  # fmt: skip
+        assert words in told
 
 
 class TestRuns:
@@ -113,6 +147,7 @@ class TestRuns:
         assert "quick" in drawn.pictures[0].title
         assert drawn.caption.startswith("Quick:")
         assert all(c.what.startswith("quick size, ") for c in drawn.seen)
+        assert [h.ok for h in drawn.hypotheses if "long enough" in h.name] == [False]
         made = {p.name for p in tmp_path.iterdir()}
         tk24_dominoes.figure8(**settings, folder=tmp_path)
         assert len({p.name for p in tmp_path.iterdir()} - made) == 2  # the usual start is new
@@ -120,6 +155,20 @@ class TestRuns:
         assert len({p.name for p in tmp_path.iterdir()} - made) == 2
         assert drawn.numbers["epochs"] == [0, 1, 2, 3, 4]
         compose(drawn.pictures[0])
+
+    @pytest.mark.parametrize("name", ["F4", "F8", "F9", "F10", "CIFAR"])
+    def test_quick_size_is_out_of_scope(self, monkeypatch, data, tmp_path, name):
+        """Eight epochs do not test what the paper says of 256; the verdict says so both ways."""
+        runs = {"cifar": [fake_quick()]}
+        monkeypatch.setattr(
+            tk24_dominoes, "runs_of", lambda variant, *_: runs.get(variant, [fake_quick()] * 2)
+        )
+        (tmp_path / "panels").mkdir()
+        made = make_figure(all_figures()["TK24", name], tmp_path, "quick").verdicts[0]
+        for verdict in (made, run_check(load_all()[f"TK24-{name}"])):
+            assert verdict.status is Status.OUT_OF_SCOPE
+            assert not verdict.surprising
+            assert "long enough" in verdict.line()
 
     def test_resnet18_starts_and_resumes(self, data, tmp_path):
         """The paper's own settings but for fewer images: an epoch, a checkpoint, another one."""
@@ -133,38 +182,86 @@ class TestRuns:
         assert done["records"][0]["norm"] > 0
 
 
-def fake(early, late, free=50.0):
+def fake(early, late, free=50.0, free_late=None, settled=True):
     """A finished run with the given object accuracies at epochs 40 and 160."""
 
     def probe(accuracy, size):
         epochs = epochs_of(SCALED)
         return {"epochs": epochs, "accuracy": accuracy, "coefficients": [size] * 9,
-                "settled": [True] * 9}  # fmt: skip
+                "settled": [settled] * 9}  # fmt: skip
 
-    objects = [0.1, early, early, *[late] * 6]
+    objects = [0.1, early, *np.linspace(early, late, 7)]
+    unpenalised = [0.1, early, early, *[early if free_late is None else free_late] * 6]
     return {
         "records": [{"epoch": 160, "right": 1.0, "validation": 0.7}],
         "probes": {
             "objects": probe(objects, 1.0),
             "digits": probe([0.5, *[0.99] * 8], 1.0),
-            "objects, no penalty": probe(objects, free),
+            "objects, no penalty": probe(unpenalised, free),
         },
     }
 
 
+def fake_quick():
+    """A finished quick run."""
+    epochs = epochs_of(QUICK)
+    probe = {"epochs": epochs, "accuracy": [0.1, 0.2, 0.3, 0.3, 0.3], "coefficients": [1.0] * 5,
+             "settled": [True] * 5}  # fmt: skip
+    names = ("objects", "digits", "objects, no penalty")
+    records = [{"epoch": e, "right": 1.0, "validation": 0.3} for e in epochs]
+    return {"records": records, "probes": dict.fromkeys(names, probe)}
+
+
+def figure4_seen(runs):
+    """What Figure 4 of these runs must show, by the words of the comparison."""
+    found = tk24_dominoes_view.effects(runs, SCALED, fake(0, 0))
+    seen = tk24_dominoes_view.shortcut_of(found, "scaled")
+    seen += tk24_dominoes_view.small_start_of(found, "scaled")
+    return found, {c.what: c.status.name for c in seen}
+
+
 def test_effects_are_seen_only_where_they_are():
     """A drop, a ratio and a shortcut that are put in are seen; their absence is said."""
-    with_drop = [fake(0.45 + 0.01 * k, 0.37 + 0.012 * k) for k in range(5)]
-    found = tk24_dominoes_view.effects(with_drop, SCALED, fake(0, 0))
+    found, seen = figure4_seen([fake(0.45 + 0.01 * k, 0.37 + 0.012 * k) for k in range(5)])
     assert (found["early"], found["late"]) == (40, 160)
-    seen = tk24_dominoes_view.seen_of(found, "scaled", 5)
-    assert [c.status for c in seen] == [Status.HOLDS] * 5
+    assert set(seen.values()) == {"HOLDS"}
+    assert len(seen) == 8
     assert found["drop"].mean == pytest.approx(0.076)
     assert found["ratio"] == pytest.approx(50)
-    without = [fake(0.36, 0.37 + 0.01 * k, free=1.2) for k in range(5)]
-    found = tk24_dominoes_view.effects(without, SCALED, fake(0, 0))
-    seen = tk24_dominoes_view.seen_of(found, "scaled", 5)
-    assert [c.status.name for c in seen] == ["HOLDS", "HOLDS", "FAILS", "FAILS", "FAILS"]
+    found, seen = figure4_seen([fake(0.36, 0.37 + 0.01 * k, free=1.2) for k in range(5)])
+    assert {what for what, status in seen.items() if status == "FAILS"} == {
+        "best object probe between the ends, above both", "mean drop, 5 paired runs",
+        "p of no drop (paired t)", "p of no drop, the 4 seeds not looked at before",
+        "coefficients without penalty, ratio",
+    }  # fmt: skip
+
+
+def test_a_drop_without_penalty_too_is_not_figure_4():
+    _, seen = figure4_seen([fake(0.45, 0.37 + 0.01 * k, free_late=0.37) for k in range(5)])
+    assert [what for what, status in seen.items() if status == "FAILS"] == [
+        "mean drop without penalty"
+    ]
+
+
+def test_a_drop_of_the_first_seed_alone_is_not_one():
+    """The first seed was looked at before the length was set: the others must show it too."""
+    runs = [fake(0.6, 0.3), *(fake(0.4 + 0.001 * k, 0.4) for k in (1, -1, 1, -1))]
+    _, seen = figure4_seen(runs)
+    assert seen["p of no drop, the 4 seeds not looked at before"] == "FAILS"
+
+
+def test_coefficients_of_fits_that_did_not_settle_decide_nothing():
+    runs = [fake(0.45 + 0.01 * k, 0.37 + 0.012 * k, settled=k > 0) for k in range(5)]
+    found, seen = figure4_seen(runs)
+    assert (found["free_fits"], found["free_settled"]) == (45, 36)
+    assert not any("coefficients" in what for what in seen)
+    args = ("scaled", SCALED, (10_000, 3_000))
+    (rests,) = tk24_dominoes_view.conditions(*args, found)
+    assert rests.ok is None
+    assert rests.detail == "36 of 45 did"
+    drawn = tk24_dominoes_view.drawn_of(*args, [], found, "2^-5", [], "Chosen so.")
+    assert any("36 of 45 fits settled" in words for words in drawn.summary)
+    assert drawn.caption.endswith("Chosen so.")
 
 
 def test_runs_of_all_seeds(monkeypatch):

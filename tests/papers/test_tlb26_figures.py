@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reluflow.papers import tlb26_run
+from reluflow.papers import tlb26_run, tlb26_schematic, tlb26_sizes
 from reluflow.papers.figure import all_figures, chosen
 from reluflow.papers.tlb26_general import general_pictures
 from reluflow.papers.tlb26_sizes import RATIOS_M, ensemble, he_run, miss_probability, trained
@@ -39,6 +39,20 @@ def test_schematic():
     holds(chosen("tlb26", "f2")[0])
 
 
+def test_a_fit_that_depends_on_the_scale_is_seen(monkeypatch):
+    """Control: phases of a run whose real time is stretched with log(1/scale)."""
+    phases = tlb26_schematic.phases
+
+    def stretched(c):
+        return tuple(t * c.L / 80.0 for t in phases(c))
+
+    monkeypatch.setattr(tlb26_schematic, "phases", stretched)
+    seen = tlb26_schematic.figure2(scale=80.0).seen
+    bad = [c.what for c in seen if c.status.name == "FAILS"]
+    assert any("time to fit" in what for what in bad)
+    assert any("time to realign" in what for what in bad)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["f1", "f3", "f4"])
 def test_staircase_norms_and_directions(name):
@@ -68,3 +82,16 @@ def test_training_stays_below_the_limit_at_practical_scales():
     start, end, left = he_run(64, 0)
     assert left < 1e-6
     assert start < end
+
+
+def test_unfitted_and_too_small_norms_are_seen(monkeypatch):
+    """Control of F6: trained points that are not fitted, below the minimum, growing."""
+    made = {16: (10.0, 18.0, 1e-3), 64: (11.0, 16.5, 0.0)}
+    monkeypatch.setattr(tlb26_sizes, "trained", lambda n, m, *_: made[m])
+    seen = tlb26_sizes.figure6(draws=20, widths=(16, 64), he=(16, 64), points=(16, 64)).seen
+    bad = [c.what for c in seen if c.status.name == "FAILS"]
+    assert [what for what in bad if what.startswith("trained")] == [
+        "trained from 1e-8: loss left",
+        "trained: norm2 over the minimum, - 1",
+        "trained: change of norm2 with the width",
+    ]

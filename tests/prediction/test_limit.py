@@ -38,7 +38,7 @@ def test_golden_case():
     assert [list(samples) for samples in process.samples] == [[0, 1], [2], [3]]
     W, a = process.final.weights()
     assert np.sum(W**2) + np.sum(a**2) == pytest.approx(16.0, rel=1e-9)
-    # half-fit constants of the digest, measured there on a simulated run
+    # half-fit constants, measured on a simulated run
     np.testing.assert_allclose(process.offsets, [0.77379, 0.9833, 1.1175], atol=1e-4)
     assert process.ending == "interpolates"
 

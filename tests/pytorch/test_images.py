@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -52,6 +53,72 @@ def test_pickles_that_are_no_batch_are_refused(folder, content):
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(ReluflowError, match="test_batch"):
         cifar10_images(folder, "test")
+
+
+SHAPE = (1_302_084, 3072)  # 4e9 bytes
+
+
+class Announced:
+    """Pickled like an array of this shape, with a few bytes of content."""
+
+    def __init__(self, shape, kind="u1", content=b"few"):
+        self.state = (1, shape, np.dtype(kind), False, content)
+
+    def __reduce__(self):
+        return np.empty(0).__reduce__()[0], (np.ndarray, (0,), b"b"), self.state
+
+
+class Made:
+    """Pickled like an array of this shape that is built at once."""
+
+    def __init__(self, maker, *arguments):
+        self.made = maker, arguments
+
+    def __reduce__(self):
+        return self.made
+
+
+def announced_bytes(size):
+    """A pickle of a dictionary whose data say that they are so many bytes."""
+    return b"\x80\x04}X\x04\x00\x00\x00data\x8e" + size.to_bytes(8, "little") + b"fews."
+
+
+MAKE = np.empty(0).__reduce__()[0]
+LARGE = {
+    "state": pickle.dumps({"data": Announced(SHAPE), "labels": [1]}),
+    "objects": pickle.dumps({"data": Announced(SHAPE, "O", [1]), "labels": [1]}),
+    "reconstruct": pickle.dumps({"data": Made(MAKE, np.ndarray, SHAPE, b"b"), "labels": [1]}),
+    "ndarray": pickle.dumps({"data": Made(np.ndarray, SHAPE, np.dtype("u1")), "labels": [1]}),
+    "type": pickle.dumps({"data": Made(np.ndarray, (1,), np.dtype("V2000000000")), "labels": [1]}),
+    "bytes": announced_bytes(4_000_000_000),
+    "memo": b"\x80\x02}r" + (2**28).to_bytes(4, "little") + b".",
+}
+
+
+@pytest.mark.parametrize("content", LARGE.values(), ids=LARGE)
+def test_announced_sizes_are_not_allocated(folder, content):
+    path = folder / "cifar-10-batches-py" / "test_batch"
+    path.write_bytes(content)
+    assert len(content) < 1000
+    tracemalloc.start()
+    try:
+        with pytest.raises(ReluflowError, match="is not a CIFAR-10 batch"):
+            cifar10_images(folder, "test")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("protocol", range(5))
+def test_batches_of_every_protocol(folder, protocol):
+    x, y = cifar10_images(folder, "test")
+    flat = np.ascontiguousarray(x.transpose(0, 3, 1, 2)).reshape(len(x), 3072)
+    path = folder / "cifar-10-batches-py" / "test_batch"
+    for labels in (y.tolist(), y.astype(">i8"), y.astype("<i4")):
+        path.write_bytes(pickle.dumps({"data": flat, "labels": labels}, protocol=protocol))
+        again = cifar10_images(folder, "test")
+        assert (again[0] == x).all()
+        assert (again[1] == y).all()
 
 
 def test_what_is_missing_is_said(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from reluflow._version import __version__
+from reluflow.errors import ReluflowError
 
 _shown: list[TextIO] = []  # where JSON goes while --quiet holds back everything else
 
@@ -113,6 +114,20 @@ Workers = Annotated[
     typer.Option("--workers", min=0, help="Processes (all cores by default); 0: this one alone."),
 ]
 Out = Annotated[Path, typer.Option("-o", "--out", help="Folder for what is made.")]
+
+
+Scaled = Annotated[
+    bool, typer.Option("--scaled", help="As --full, deep networks scaled down: no GPU.")
+]
+
+
+def size_given(default: str, **given: bool) -> str:
+    """The one size whose option was given."""
+    names = [name for name, on in given.items() if on]
+    if len(names) > 1:
+        both = " and ".join(f"--{name}" for name in names[:2])
+        raise ReluflowError(f"{both} contradict each other: give one of them")
+    return names[0] if names else default
 
 
 def _version(wanted: bool) -> None:

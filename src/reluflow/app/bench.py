@@ -27,8 +27,8 @@ def available() -> dict[str, Path]:
 
 def run_benchmarks(
     what: str | None, console: Callable[[str], Any] = print
-) -> dict[str, list[dict[str, Any]] | None]:
-    """Run one benchmark, or all; the rows of those that return them."""
+) -> dict[str, list[dict[str, Any]]]:
+    """Run one benchmark, or all; the rows of each."""
     found = available()
     if what is not None and what not in found:
         raise ReluflowError(f"no benchmark {what!r}: expected one of {', '.join(found)}")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from reluflow.errors import ReluflowError
+
+if TYPE_CHECKING:
+    from reluflow.problem import Problem
 
 Neurons = Annotated[int | None, typer.Option("--m", help="Number of neurons.")]
 Scale = Annotated[float | None, typer.Option("--scale", help="Size of the initial weights.")]
@@ -65,6 +68,21 @@ def changes_of(
         name: {field: value for field, value in fields.items() if value is not None}
         for name, fields in given.items()
     }
+
+
+def data_of(
+    source: str,
+    loss: str | None,
+    leak: float | None,
+    reduction: str | None,
+    bias: float | None,
+    options: Sequence[str] | None,
+) -> Problem:
+    """The problem meant by DATA and the options that change it."""
+    from reluflow.problem import datasets
+
+    changes = {"loss": loss, "leak": leak, "reduction": reduction, "bias": bias}
+    return datasets.load(source, **changes_of(changes, options)["data"])
 
 
 ImageShape = Annotated[

@@ -13,15 +13,20 @@ from reluflow.claims import bf24_growth as growth
 from reluflow.claims import bf24_late as late
 from reluflow.claims.bf24_cones import fading
 from reluflow.claims.bf24_data import (
+    MOST_CONES,
     at_rest,
+    cones,
     dominant_extremes,
     in_boxes,
     least_squares,
     no_saddle,
     positive_data,
+    smooth_loss,
+    stays_on_faces,
 )
-from reluflow.claims.bf24_runs import aligning, converged, log_gain, log_total, phased
-from reluflow.claims.claim import assumption, claim, experiment
+from reluflow.claims.bf24_faces import generic_data
+from reluflow.claims.bf24_runs import aligning, converged, phased
+from reluflow.claims.claim import Found, assumption, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
     dominated_start,
@@ -30,8 +35,8 @@ from reluflow.claims.hypotheses import (
     no_leak,
     square_loss,
 )
-from reluflow.claims.invariants import dead
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
+from reluflow.landscape import constants
 from reluflow.network import initialize
 from reluflow.problem import datasets, losses
 
@@ -51,16 +56,21 @@ assumption("BF24-A6", fading, example=a3c_points)
 
 
 @claim("BF24-A4", given=[positive_data, no_leak], example=a3c_points)
-def one_extremal_vector(evidence: Evidence) -> list[Comparison]:
+def one_extremal_vector(evidence: Evidence) -> Found:
     """Under Assumption 4 D* is the only extremal vector, and D_max = |D*|."""
-    found = evidence.landscape
-    D = evidence.problem.pull @ evidence.problem.X
+    p, found = evidence.problem, evidence.landscape
+    D = p.pull @ p.X
     moving = np.abs(found.values) > 0
     size = float(np.linalg.norm(D))
-    return [
+    gaps = np.linalg.norm(found.values[moving, None] * found.vectors[moving] - D, axis=1)
+    checks = [
         equals(moving.sum(), 1, tolerance=0, what="extremal vectors"),
-        equals(found.values[moving].max(), size, tolerance=1e-12 * size, what="G there, |D*|"),
+        at_most(gaps.min(initial=np.inf) / size, 1e-12, what="distance to D* over |D*|"),
     ]
+    if cones(p) > MOST_CONES:
+        return Found(checks, note="There are too many activation cones to compute D_max.")
+    top = constants(p).D_max
+    return Found([*checks, equals(top, size, tolerance=1e-12 * size, what="D_max, |D*|")])
 
 
 @experiment("BF24-A1", form="printed")
@@ -78,11 +88,6 @@ def half_square_is_covered(seed: int) -> list[Comparison]:
     ]
 
 
-@claim(
-    "BF24-T2", form="repaired", needs=("end",), example=converged, quick={"m": 200},
-    full={"m": 5000}, given=[in_boxes, no_leak, square_loss, dominated_start, at_rest],
-    unchecked=[SMALL_SCALE],
-)  # fmt: skip
 def learns_the_line(evidence: Evidence) -> list[Comparison]:
     """[BF24]_ Theorem 2: f = <beta*, x> on the cone of the data, and the loss stays positive."""
     p, net = evidence.problem, evidence.final
@@ -91,10 +96,20 @@ def learns_the_line(evidence: Evidence) -> list[Comparison]:
     inside = np.random.default_rng(0).dirichlet(np.ones(p.n), 200) @ p.X
     X = np.vstack([p.X, inside])
     gap = np.abs(net.evaluate(X, p.leak) - X @ beta).max()
+    error, line = (float(np.mean((f - p.y) ** 2)) for f in (p.outputs(net), p.X @ beta))
     return [
         at_most(gap, 1e-6, what="|f - <beta*, x>| on the cone of the data"),
-        at_least(np.mean((p.outputs(net) - p.y) ** 2), 1e-3, what="mean squared error"),
+        equals(error, line, tolerance=1e-7, what="mean squared error, that of the line"),
+        at_least(line, 1e-3, what="which is positive"),
     ]
+
+
+for _part, _kind in (("", "balanced"), ("dominated", "dominated")):
+    claim(
+        "BF24-T2", form="repaired", part=_part, needs=("end",), example=converged,
+        quick={"m": 200, "kind": _kind}, full={"m": 5000},
+        given=[in_boxes, no_leak, square_loss, dominated_start, at_rest], unchecked=[SMALL_SCALE],
+    )(learns_the_line)  # fmt: skip
 
 
 @claim(
@@ -112,8 +127,9 @@ def learns_the_line_everywhere(evidence: Evidence) -> Comparison:
 
 @claim(
     "BF24-L7", needs=("end",), example=converged, quick={"m": 200}, full={"m": 5000},
-    given=[positive_data, dominant_extremes, no_leak, square_loss, dominated_start, at_rest],
-    unchecked=["Assumption 6", SMALL_SCALE],
+    given=[positive_data, dominant_extremes, fading, no_leak, square_loss, dominated_start,
+           at_rest],
+    unchecked=[SMALL_SCALE],
 )  # fmt: skip
 def one_bundle(evidence: Evidence) -> list[Comparison]:
     """[BF24]_ Lemma 7: no neuron is active on some samples only; the active ones sum to beta*."""
@@ -133,39 +149,6 @@ def one_bundle(evidence: Evidence) -> list[Comparison]:
     ]
 
 
-@claim(
-    "BF24-L4", needs=("path", "start", "time"), example=converged, quick={"m": 200},
-    full={"m": 5000}, given=[gradient_flow, positive_data, half_square, no_leak, dominated_start],
-    unchecked=[SMALL_SCALE],
-)  # fmt: skip
-def first_phase(evidence: Evidence, eps: float = 0.25) -> list[Comparison]:
-    """[BF24]_ Lemma 4: until tau positive neurons grow, negative ones shrink, idle ones rest."""
-    p, start = evidence.problem, evidence.start
-    assert start is not None
-    log_lambda = log_total(start)
-    tau = -eps * log_lambda / np.linalg.norm(p.pull @ p.X)
-    idle = dead(p, start)
-    grows, shrinks = (start.a > 0) & ~idle, (start.a < 0) & ~idle
-    rise, fall, rest = [0.0], [0.0], [0.0]
-    for net, t in zip(evidence.path, evidence.times, strict=True):
-        if t <= tau:
-            gain = log_gain(net, start)
-            rise += [float((-gain[grows]).max(initial=-np.inf))]
-            fall += [float(gain[shrinks].max(initial=-np.inf))]
-            rest += [float(np.abs(gain[idle]).max(initial=0.0))]
-    top = max(
-        float(log_gain(net, start)[grows].max(initial=-np.inf))
-        for net, t in zip(evidence.path, evidence.times, strict=True) if t <= tau
-    )  # fmt: skip
-    tolerance = 10 * evidence.rtol
-    return [
-        at_most(max(rise), tolerance, what="fall of log a, positive active neurons"),
-        at_most(top / -log_lambda, 2 * eps, what="log(a/a0) / log(1/lambda), the same"),
-        at_most(max(fall), tolerance, what="rise of log |a|, negative neurons"),
-        at_most(max(rest), tolerance, what="change of log |a|, neurons without active sample"),
-    ]
-
-
 @experiment("BF24-D2", quick={"m": 300, "t_end": 3000.0}, full={"m": 1000, "t_end": 3000.0})
 def unbalanced_interpolates(seed: int, m: int, t_end: float) -> Comparison:
     """An unbalanced start on Assumption-3 data reaches a global minimum."""
@@ -180,19 +163,20 @@ def unbalanced_interpolates(seed: int, m: int, t_end: float) -> Comparison:
 
 # Early alignment: Theorems 1 and 3, Lemma 13
 EARLY: dict[str, Any] = {"needs": ("path", "start", "time"), "quick": {"m": 200}}
+ALIGN = [gradient_flow, smooth_loss, dominated_start, generic_data]
 TINY = {"m": 200, "log_scale": -320.0, "t_end": 120.0}
-PRACTICAL = "at practical scales the bound, with the constant of Eq. 37, says nothing"
+PRACTICAL = "at practical scales the bound, with the constant of Eq. {}, says nothing"
 for _form, _part, _check, _quick, _status, _reason in (
     ("repaired", "i", alignment.outer_weights_stay, {"m": 200}, None, ""),
     ("repaired", "ii", alignment.neurons_align, TINY, None, ""),
     ("repaired", "ii-practical", alignment.neurons_align, {"m": 200}, Status.OUT_OF_SCOPE,
-     PRACTICAL),
+     PRACTICAL.format(37)),
     ("printed", "ii", alignment.threshold_alone, {"m": 200}, None, ""),
 ):  # fmt: skip
     claim(
         "BF24-T1", form=_form, part=_part, example=aligning, needs=EARLY["needs"],
-        given=[gradient_flow, dominated_start, no_saddle], quick=_quick, full={"m": 5000},
-        expected=_status, reason=_reason,
+        given=[*ALIGN, no_saddle, *([stays_on_faces] if _part != "i" else [])], quick=_quick,
+        full={"m": 5000}, expected=_status, reason=_reason,
     )(_check)  # fmt: skip
 experiment(
     "BF24-T1", form="repaired", part="ii-rate", full={"m": 5000},
@@ -200,21 +184,25 @@ experiment(
 )(alignment.defect_slope)  # fmt: skip
 for _part, _quick, _status, _reason in (
     ("ii", {"m": 100}, Status.HOLDS, "at a scale of about e^-90000 the bound says something"),
-    ("ii-practical", {"m": 100, "log_scale": -20.0}, None, ""),
+    ("ii-practical", {"m": 100, "log_scale": -20.0}, None, PRACTICAL.format(40)),
 ):
     claim(
         "BF24-T3", part=_part, example=alignment.among_saddles, needs=EARLY["needs"],
-        given=[gradient_flow, dominated_start], quick=_quick, full={"m": 1000}, expected=_status,
+        given=[*ALIGN, stays_on_faces], quick=_quick, full={"m": 1000}, expected=_status,
         reason=_reason,
     )(alignment.neurons_align_among_saddles)  # fmt: skip
-claim(
-    "BF24-L13", example=aligning, given=[gradient_flow, dominated_start, no_saddle], **EARLY,
-    full={"m": 5000},
-)(alignment.patterns_freeze)  # fmt: skip
+claim("BF24-L13", example=aligning, given=[*ALIGN, no_saddle], **EARLY, full={"m": 5000})(
+    alignment.patterns_freeze
+)
 experiment("BF24-Cond1", quick={"m": 100}, full={"m": 1000})(alignment.starts_well)
 experiment("BF24-Cond2", quick={"m": 100}, full={"m": 1000})(alignment.stays_where_it_can)
 
-# Phases 2 and 3 on one run: Lemmas 5, 6, 16 to 24, Corollary 1
+# Phases 1 to 3: Lemmas 4 to 6, 15 to 24, Corollary 1
+claim(
+    "BF24-L4", needs=EARLY["needs"], example=converged, quick={"m": 200}, full={"m": 5000},
+    given=[gradient_flow, positive_data, half_square, no_leak, dominated_start],
+    unchecked=[SMALL_SCALE],
+)(growth.first_phase)  # fmt: skip
 GROWTH = [gradient_flow, positive_data, dominant_extremes, half_square, no_leak, dominated_start]
 for _id, _check in (
     ("BF24-L5", growth.bundle_forms), ("BF24-L6", growth.line_is_near),
@@ -243,10 +231,9 @@ experiment("BF24-L5", quick={"m": 100, "logs": (-14.0, -18.0, -22.0)}, **RATE)(
 )
 experiment("BF24-L23", quick=EPS3S, **RATE)(late.push_is_of_order_eps3)
 experiment("BF24-L24", quick=EPS3S, **RATE)(late.moves_are_of_order_eps3)
-experiment(
-    "BF24-L15", quick={"m": 100, "logs": (-40.0, -60.0, -80.0, -120.0)}, full={"m": 1000},
-    reason=RERUN,
-)(growth.aligned_by_tau)  # fmt: skip
+TINIER: dict[str, Any] = {"m": 100, "logs": (-40.0, -60.0, -80.0, -120.0)}
+experiment("BF24-L4", quick=TINIER, **RATE)(growth.bundle_aligns)
+experiment("BF24-L15", quick=TINIER, full={"m": 1000}, reason=RERUN)(growth.aligned_by_tau)
 
 # Ends: Theorem 4, Assumption 6 in three dimensions, remarks
 QUICK_SETS: dict[str, Any] = {"sets": 3, "m": 60, "d": 2}
@@ -261,7 +248,11 @@ experiment("BF24-T4", form="printed", quick=QUICK_SETS, full=FULL_SETS)(ends.lin
 experiment("BF24-A6", part="d3", quick={"sets": 10}, full={"sets": 100})(
     ends.three_dimensions_never_fade
 )
-experiment("BF24-D1", quick={"m": 50}, full={"m": 1000})(ends.kind_of_end)
+experiment(
+    "BF24-D1", quick={"m": 50}, full={"m": 1000},
+    reason="each neuron is moved by half its own distance to a hyperplane; a first try moved all "
+    "by that of the nearest, which changed the loss by less than rounding",
+)(ends.kind_of_end)  # fmt: skip
 experiment(
     "BF24-D3", quick={"widths": (10, 100, 1000, 10_000), "starts": 1},
     full={"widths": (10, 100, 1000, 10_000, 100_000, 1_000_000), "starts": 3},

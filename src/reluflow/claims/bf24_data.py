@@ -103,6 +103,22 @@ def cones(problem: Problem) -> int:
     return comb(problem.n, max(1, min(problem.d, problem.n) - 1))
 
 
+@predicate("l' is 1-Lipschitz, l'(0, y) not 0, mean over samples (Assumption 1)")
+def smooth_loss(evidence: Evidence) -> tuple[bool, str]:
+    """Assumption 1; the plain square loss (f - y)^2 is 2-Lipschitz and a sum n times as steep."""
+    p = evidence.problem
+    silent = np.count_nonzero(p.loss.slope_at_zero(p.y[p.y != 0]) == 0)
+    fine = p.loss.curvature <= 1 and p.reduction == "mean" and silent == 0
+    return fine, f"{p.loss.name} loss, Lipschitz constant {p.loss.curvature:g}, {p.reduction}"
+
+
+@predicate("neurons that can stay on a face do (Conditions 1 and 2, second parts)")
+def stays_on_faces(evidence: Evidence) -> tuple[bool | None, str]:
+    """The rule by which the flow goes on where its solution is not unique."""
+    rule = "unknown" if evidence.run is None else evidence.run.settings.get("on_branch", "unknown")
+    return (True if rule == "stay" else None), f"rule at ridges: {rule}"
+
+
 @predicate("no saddle of G")
 def no_saddle(evidence: Evidence) -> tuple[bool | None, str]:
     """G has no saddle, by enumeration."""

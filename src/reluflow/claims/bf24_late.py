@@ -131,8 +131,9 @@ def mixed_neurons_fade(evidence: Evidence) -> Found:
         slope = np.polyfit(story.since[there], logs[there], 1)[0]
         c4 = margins(story.problem).decay
         found.append(at_most(slope, -c4 / 2, what="slope of log R, c4/2 of the proof"))
+    some = Hypothesis("some neuron is mixed after tau3", any(mask.any() for mask in masks))
     note = f"{int(masks[0].sum())} neurons are mixed at tau3."
-    return Found(found, [story.reached], note)
+    return Found(found, [story.reached, some], note)
 
 
 def _log_sum(logs: Array) -> float:
@@ -146,9 +147,10 @@ def gradient_dominates(evidence: Evidence) -> Found:
     story = late(evidence)
     if story.third is None:
         return Found((), [story.reached])
-    p, worst = story.problem, np.inf
+    p, worst, count = story.problem, np.inf, 0
     for i, excess in zip(story.records, story.excess, strict=True):
         if excess > max(ROUNDING, story.slack):
+            count += 1
             net = story.path[i]
             push = D(p, net.W, p.pull_at(p.outputs(net)))
             W, a = net.weights()
@@ -156,7 +158,8 @@ def gradient_dominates(evidence: Evidence) -> Found:
             worst = min(worst, float(grad2 / excess))
     return Found(
         [at_least(worst, 2 * story.rate, what="least |grad|^2 / (L - L_beta*) after tau3")],
-        [story.reached],
+        [story.reached, Hypothesis("some late record has L - L_beta* above rounding", count > 0)],
+        f"{count} records after tau3 tell the gradient from rounding.",
     )
 
 

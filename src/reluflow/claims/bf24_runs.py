@@ -36,7 +36,9 @@ def phased(seed: int, m: int, log_scale: float = -14.0, kind: str = "dominated")
     """Three points of Assumption 3 from a scale at which phases are well apart, densely recorded.
 
     Sixteen neurons with a < 0 start within angles 0.1 down to scale/20 of D*: these keep active
-    samples for longest (the angle grows like e^{|D*| t}), some of them into the last phase.
+    samples for longest (the angle grows like e^{|D*| t}), some of them into the last phase. Their
+    |w| is a little below |a|: they shrink so far that an excess of one rounding would, in time,
+    turn the sign of a.
     """
     from reluflow.flow.flow import flow
 
@@ -47,7 +49,7 @@ def phased(seed: int, m: int, log_scale: float = -14.0, kind: str = "dominated")
         [1, -1], 8
     )
     W, a = net.W.copy(), net.a.copy()
-    W[:16] = np.abs(a[:16, None]) * np.column_stack([np.cos(angle), np.sin(angle)])
+    W[:16] = np.abs(a[:16, None]) * np.column_stack([np.cos(angle), np.sin(angle)]) * (1 - 1e-15)
     a[:16] = -np.abs(a[:16])
     net = Network(W, a, net.log_scale, net.leak, net.bias)
     growth = -log_scale / float(np.linalg.norm(D))

@@ -44,9 +44,9 @@ def neurons_in_effect(net: Network, share: float = 2e-3) -> int:
 def teacher_run(draw: int, m: int, scale: float, t_end: float) -> Trajectory:
     """Gradient flow on forty points of the teacher, recorded at times that grow geometrically.
 
-    Kinks are located once few neurons still turn. A neuron with |a| < |w| that slides on a kink
-    may see its a change sign: the kink then repels it, and of the two solutions the one that
-    leaves is taken, as descent does.
+    Kinks are located once few neurons still turn, up to the width to which `flow` does so by
+    itself. A neuron with |a| < |w| that slides on a kink may see its a change sign: the kink then
+    repels it, and of the two solutions the one that leaves is taken, as descent does.
     """
     from reluflow.flow.flow import flow
 
@@ -56,7 +56,7 @@ def teacher_run(draw: int, m: int, scale: float, t_end: float) -> Trajectory:
     times = np.concatenate([[0.0], np.geomspace(0.5, SETTLED, 30)])
     early = flow(problem, net, t_end=SETTLED, save=times, kinks=False, **rule)
     times = np.geomspace(SETTLED, t_end, 80)[1:] - SETTLED
-    rule |= {"on_branch": "leave", "kinks": True}
+    rule["on_branch"] = "leave"
     return joined(early, flow(problem, early.final, t_end=t_end - SETTLED, save=times, **rule))
 
 

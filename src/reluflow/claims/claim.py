@@ -40,11 +40,15 @@ def predicate(name: str) -> Callable[[Callable[[Evidence], Any]], Predicate]:
 
 @dataclass(frozen=True)
 class Found:
-    """What an experiment returns when comparisons alone do not say it all."""
+    """What an experiment returns when comparisons alone do not say it all.
+
+    Where it is not ``possible`` here (its data are not there), nothing is expected of it.
+    """
 
     comparisons: Sequence[Comparison]
     hypotheses: Sequence[Hypothesis] = ()
     note: str = ""
+    possible: bool = True
 
 
 Outcome = Comparison | Sequence[Comparison] | Found
@@ -137,7 +141,8 @@ def claim(
     expected : Status, optional
         What must come out, where the ledger's word is not enough; with ``reason``.
     reason : str
-        Why the expected status is not the ledger's.
+        What a reader should know about the expected status or the settings; shown with the
+        verdict. Needed where the status is not the ledger's or not HOLDS.
     """
 
     def wrap(check: Callable[[Evidence], Outcome]) -> Callable[[Evidence], Outcome]:
@@ -185,6 +190,7 @@ def assumption(
     id: str,
     *given: Predicate,
     needs: Sequence[str] = (),
+    unchecked: Sequence[str] = (),
     example: Callable[..., Evidence] | None = None,
     form: str = "stated",
 ) -> None:
@@ -193,7 +199,7 @@ def assumption(
     register(
         Check(
             id, form, "", module, check=lambda evidence: (), example=example, needs=tuple(needs),
-            given=given, sizes=_sizes(None, None),
+            given=given, unchecked=tuple(unchecked), sizes=_sizes(None, None),
         )
     )  # fmt: skip
 

@@ -27,8 +27,8 @@ EXPECTED = {
     "explored": Status.HOLDS,
     "qualitative": Status.HOLDS,
     "needs-gpu": Status.HOLDS,
-    "no-check": None,
 }
+AS_PRINTED = "fails as printed; the repaired form holds"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Entry:
     """One claim: what it says, what is known to come out, and its checks.
 
     ``repaired`` is the form that holds where the printed one does not; ``numbers`` are anchors for
-    tests; ``correction`` says why a row differs from what was first noted.
+    tests; ``correction`` says where they or the expected outcome need a word.
     """
 
     id: str
@@ -49,9 +49,20 @@ class Entry:
     correction: str
     checks: tuple[Check, ...] = ()
 
-    def expected_status(self, form: str) -> Status | None:
+    def expected_status(self, form: str) -> Status:
         """Status that the given form should have."""
         return Status.HOLDS if form == "repaired" else EXPECTED[self.expected]
+
+    def status_of(self, check: Check) -> Status:
+        """Status that one of its checks should have."""
+        return check.expected or self.expected_status(check.form)
+
+    def reason_of(self, check: Check) -> str:
+        """The check's own reason, otherwise what the row says where the status is not HOLDS."""
+        if check.reason or self.status_of(check) is Status.HOLDS:
+            return check.reason
+        slip = AS_PRINTED if check.form == "printed" and self.repaired else ""
+        return "; ".join(filter(None, (slip, self.correction)))
 
     @property
     def module(self) -> str:
@@ -61,8 +72,15 @@ class Entry:
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """Sizes at which it can be run without evidence brought by a user."""
-        return ("quick", "full") if any(check.runnable for check in self.checks) else ()
+        """Sizes at which it can be run without evidence brought by a user.
+
+        "scaled" only where that is not the full size.
+        """
+        made = [check.sizes for check in self.checks if check.runnable]
+        if not made:
+            return ()
+        own = any(sizes["scaled"] != sizes["full"] for sizes in made)
+        return ("quick", "scaled", "full") if own else ("quick", "full")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -77,6 +95,10 @@ class Entry:
             "correction": self.correction,
             "module": self.module,
             "checks": [check.name for check in self.checks],
+            "statuses": {check.name: self.status_of(check).name for check in self.checks},
+            "reasons": {
+                check.name: reason for check in self.checks if (reason := self.reason_of(check))
+            },
             "sizes": list(self.sizes),
         }
 

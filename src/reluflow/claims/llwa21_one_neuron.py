@@ -1,4 +1,4 @@
-"""[LLWA21]_ Theorems 6.2, A.7, A.10 and G.9: training ends in a single leaky neuron."""
+"""[LLWA21]_ Theorems A.7 and A.10: training ends in a single leaky neuron."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.claim import claim, experiment, predicate
+from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, mean_logistic, separable, some_leak
 from reluflow.claims.llwa21 import (
@@ -18,6 +18,7 @@ from reluflow.claims.llwa21 import (
     one_way,
     plus_is_longer,
     small_start,
+    sup_error,
 )
 from reluflow.claims.llwa21_general import (
     counterexample,
@@ -27,7 +28,7 @@ from reluflow.claims.llwa21_general import (
     positives_weak,
     positives_weak_at_dual,
 )
-from reluflow.claims.llwa21_runs import least_margin, margin, squared_norm, until
+from reluflow.claims.llwa21_runs import least_margin, margin, until
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most
 from reluflow.network import Network, initialize
 from reluflow.optimum.max_margin import max_margin
@@ -83,19 +84,28 @@ def has_sign(sign: int) -> Any:
     return test
 
 
+def off_one_neuron(problem: Problem, net: Network, sign: int) -> float:
+    """f/|theta|^2 against sign phi(sign <w, x>)/2 on the unit sphere, w = w+ or w-, relative."""
+    w = one_neuron(problem, sign)[0].w
+
+    def limit(inputs: Array) -> Array:
+        s = sign * (inputs @ w)
+        return np.asarray(sign * np.maximum(s, problem.leak * s) / 2)
+
+    return sup_error(problem, net, limit)
+
+
 def ends_in_one_neuron(evidence: Evidence, sign: int) -> list[Comparison]:
-    """f/|theta|^2 against sign phi(sign <w, x>)/2, w = w+ or w-; margin against gamma/2."""
+    """f/|theta|^2 against one neuron, in general as 1/sqrt(q_min); margin against gamma/2."""
     p, net = evidence.problem, evidence.final
     assert net is not None
     best, _ = one_neuron(p, sign)
-    s = sign * (p.X @ best.w)
-    ends = sign * np.maximum(s, p.leak * s) / 2
-    gap = np.abs(p.outputs(net) / squared_norm(net) - ends).max() / np.abs(ends).max()
+    gap = off_one_neuron(p, net, sign)
     q = least_margin(p, net)
     ratio = margin(p, net) / (best.margin / 2)
     upper = max_margin(p).upper_bound / (best.margin / 2)
     return [
-        at_most(gap, 1 / np.sqrt(q), what="f/|theta|^2 against one neuron, relative, 1/sqrt(q)"),
+        at_most(gap, 1 / np.sqrt(q), what="f/|theta|^2 against one neuron on the sphere, relative"),
         at_least(ratio, 1 - 1 / q, error=1e-9, what="margin over gamma/2, against 1 - 1/q_min"),
         at_most(ratio, 1 + 1e-6, what="and not above it"),
         at_most(ratio, upper, error=1e-9, what="and at most the bound of all networks"),
@@ -130,6 +140,35 @@ def one_positive_neuron(evidence: Evidence) -> list[Comparison]:
     return ends_in_one_neuron(evidence, 1)
 
 
+def sphere_error(seed: int, q_min: float, mirror: bool) -> Found:
+    """On data with hints, where w+ is met fast: below 1e-3 at every unit input."""
+    evidence = trained(seed=seed, **({"mirror": True} if mirror else {}), q_min=q_min)
+    assert evidence.final is not None
+    off = off_one_neuron(evidence.problem, evidence.final, -1 if mirror else 1)
+    test = positives_weak_at_dual if mirror else negatives_weak_at_dual
+    bound = at_most(off, 1e-3, what="f/|theta|^2 against one neuron on the sphere, relative")
+    return Found([bound], [test(evidence), one_way(evidence)])
+
+
+SPHERE: dict[str, Any] = {
+    "form": "repaired", "part": "sphere", "quick": {"q_min": 100.0}, "full": {"q_min": 2000.0},
+    "unchecked": ["the start is below sigma_max, which is not explicit"],
+    "reason": "from sigma = 1e-4 one draw of eight is 1 % away at q_min = 100, later than others",
+}  # fmt: skip
+
+
+@experiment("LLWA21-TA.7", **SPHERE)
+def one_positive_neuron_everywhere(seed: int, q_min: float) -> Found:
+    """(1/2) phi(<w+, x>) for all x."""
+    return sphere_error(seed, q_min, False)
+
+
+@experiment("LLWA21-TA.10", **SPHERE)
+def one_negative_neuron_everywhere(seed: int, q_min: float) -> Found:
+    """-(1/2) phi(-<w-, x>) for all x."""
+    return sphere_error(seed, q_min, True)
+
+
 @experiment(
     "LLWA21-TA.7", form="printed", part="counterexample", quick={"sigmas": (1e-2,)},
     full={"sigmas": (1e-2, 1e-3, 1e-5)}, expected=Status.HOLDS,
@@ -159,8 +198,11 @@ REVERSED: dict[str, Any] = {
 }  # fmt: skip
 
 
-@claim("LLWA21-TA.10", form="printed", example=trained_on_counterexample, quick={"mirror": True},
-       **REVERSED)  # fmt: skip
+@claim(
+    "LLWA21-TA.10", form="printed", example=trained_on_counterexample, quick={"mirror": True},
+    reason="the hypothesis here is A.9 with a >= 0, since the printed a <= 0 never holds; even so "
+           "the mirrored counterexample of TA.7 ends elsewhere", **REVERSED,
+)  # fmt: skip
 def one_negative_neuron_under_a9(evidence: Evidence) -> list[Comparison]:
     """Fails on the mirrored three points even with the sign in A.9 put right."""
     return ends_in_one_neuron(evidence, -1)
@@ -175,43 +217,3 @@ def one_negative_neuron_under_a9(evidence: Evidence) -> list[Comparison]:
 def one_negative_neuron(evidence: Evidence) -> list[Comparison]:
     """-(1/2) phi(-<w-, x>) with the mirrored A.5*."""
     return ends_in_one_neuron(evidence, -1)
-
-
-@predicate("one balanced neuron, a = |w|, on the side of w*")
-def single(evidence: Evidence) -> tuple[bool, str]:
-    """m = 1, a > 0, <w, w*> > 0."""
-    net = evidence.start
-    if net is None or net.m != 1:
-        return False, "there is not one neuron"
-    cosine = float(net.directions[0] @ max_margin(evidence.problem, "linear").w)
-    return bool(net.a[0] > 0 and cosine > 0), f"sign {np.sign(net.a[0]):g}, cosine {cosine:.3g}"
-
-
-@cache
-def trained_alone(seed: int, q_min: float) -> Evidence:
-    """One neuron of size 1 on the side of w*, on the data of Figure 1 middle."""
-    problem = sample("middle")
-    w = np.random.default_rng(seed).standard_normal(problem.d)
-    w *= np.sign(w @ max_margin(problem, "linear").w) / np.linalg.norm(w)
-    return until(problem, Network(w[None, :], np.ones(1), leak=problem.leak), q_min)
-
-
-@claim(
-    "LLWA21-TG.9", needs=("start", "end"), example=trained_alone, quick={"q_min": 100.0},
-    full={"q_min": 500.0},
-    given=[mean_logistic, some_leak, separable, balanced_start, single, large_margins],
-)  # fmt: skip
-def one_neuron_alone(evidence: Evidence) -> list[Comparison]:
-    """(w, a)/|theta| tends to (w+, 1)/sqrt 2."""
-    p, net = evidence.problem, evidence.final
-    assert net is not None
-    best = max_margin(p, "linear", 1)
-    off = float(np.linalg.norm(net.directions[0] - best.w))
-    q = least_margin(p, net)
-    ratio = margin(p, net) / (best.margin / 2)
-    return [
-        at_most(off, 1 / np.sqrt(q), what="|w/|w| - w+|, against 1/sqrt(q_min)"),
-        at_most(abs(float(net.log_norms[0] - net.log_outer[0])), 1e-6, what="|log |w|/a|"),
-        at_least(ratio, 1 - 1 / q, error=1e-9, what="margin over gamma+/2"),
-        at_most(ratio, 1.0, error=1e-9, what="and not above it"),
-    ]

@@ -13,7 +13,7 @@ from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import margin_loss, no_leak, orthogonally_separable
 from reluflow.claims.llwa21 import branchings
-from reluflow.claims.llwa21_directions import near_kkt
+from reluflow.claims.llwa21_directions import NEAR, near_kkt
 from reluflow.claims.llwa21_runs import least_margin, squared_norm, until
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.network import Network, initialize
@@ -111,10 +111,39 @@ def one_function(evidence: Evidence) -> list[Comparison]:
     return shared_function(evidence, -1.0, 2.0)
 
 
-@claim("LLWA21-H2", form="repaired", part="exact", example=exact_kkt, **PLAIN)
-def one_function_exactly(evidence: Evidence) -> list[Comparison]:
-    """On networks made of v+ and v-, to rounding."""
-    return shared_function(evidence, -1.0, 2.0)
+@experiment("LLWA21-H2", form="repaired", part="exact", quick={"sets": 3}, full={"sets": 30})
+def made_of_class_solutions(seed: int, sets: int) -> Found:
+    """Networks made of v+ and v- are KKT and have the largest margin; with v+ turned they are not.
+
+    The turned one separates still: its positive neurons point along the mean of their class.
+    """
+    residual, gap, control = 0.0, 0.0, np.inf
+    hypotheses = []
+    for i in range(sets):
+        evidence = exact_kkt(seed + i)
+        p, net = evidence.problem, evidence.final
+        assert net is not None
+        hypotheses = [test(evidence) for test in (no_leak, orthogonally_separable)]
+        residual = max(residual, kkt(p, net, tol=1e-9).residual)
+        plus, minus = (float(np.linalg.norm(v)) for v in class_solutions(p))
+        gap = max(gap, abs(max_margin(p).upper_bound * 2 * (plus + minus) - 1))
+        control = min(control, kkt(p, turned(p, net), tol=1e-9).residual)
+    return Found(
+        [
+            at_most(residual, 1e-10, what="KKT residual of networks made of v+ and v-"),
+            at_most(gap, 1e-7, what="|bound on margins x 2(|v+| + |v-|) - 1|"),
+            at_least(control, NEAR, what="KKT residual with v+ turned towards the mean, least"),
+        ],
+        hypotheses,
+    )
+
+
+def turned(problem: Problem, net: Network) -> Network:
+    """The same with inner weights of positive neurons along the mean of the positive class."""
+    mean = problem.X[problem.y > 0].mean(axis=0)
+    W, a = net.weights()
+    W = np.where((a > 0)[:, None], np.outer(np.abs(a), mean / np.linalg.norm(mean)), W)
+    return Network(W, a)
 
 
 def solves_q(evidence: Evidence, signed: bool) -> list[Comparison]:

@@ -55,15 +55,19 @@ def cosine(u: Array, v: Array) -> Array:
 
 @claim("MMV24-L5", given=MU, example=separable_data)
 def cone_is_narrow(evidence: Evidence) -> list[Comparison]:
-    """cos(z1, z2) >= mu in the cone of the y_i x_i, with equality at two generators."""
+    """cos(z1, z2) >= mu in the cone of the y_i x_i, and no more: some near generators have it."""
     p = evidence.problem
     z, generators = in_cone(p), p.y[:, None] * p.X
     mu = least_cosine(p)
     least = min(float(cosine(z, z).min()), float(cosine(z, generators).min()))
+    inside = in_cone(p, 1, p.n)
+    sizes = (np.linalg.norm(v, axis=1, keepdims=True) for v in (generators, inside))
+    near = generators / next(sizes) + 1e-6 * inside / next(sizes)
     return [
         at_least(least - mu, -1e-12, what="least cosine in the cone - mu"),
-        equals(cosine(generators, generators).min(), mu, tolerance=1e-12, what="at generators"),
-    ]
+        equals(cosine(near, near).min(), mu, tolerance=1e-5,
+               what="least cosine of members at 1e-6 from generators"),
+    ]  # fmt: skip
 
 
 @claim("MMV24-L6", given=MU, example=separable_data)
@@ -98,7 +102,7 @@ def caps_are_inside(evidence: Evidence) -> list[Comparison]:
     p = evidence.problem
     Z = p.y[:, None] * p.X
     rng = np.random.default_rng(0)
-    outside, zetas = 0, []
+    outside, zetas, reached = 0, [], []
     for label, member in ((1.0, in_s_plus), (-1.0, in_s_minus)):
         centre = p.X[p.y == label].sum(axis=0)
         if not centre.any():
@@ -106,6 +110,8 @@ def caps_are_inside(evidence: Evidence) -> list[Comparison]:
         zeta = float(cosine(label * centre[None], Z).min()) ** 2
         zetas.append(zeta)
         axis = centre / np.linalg.norm(centre)
+        if zeta < 1 - 1e-12:  # else all samples are along the axis, and the cap is a half-space
+            reached += [_worst_is_inside(p, axis, label, k * zeta) for k in (0.999, 1.001)]
         across = rng.standard_normal((SAMPLES, p.d))
         across -= np.outer(across @ axis, axis)
         across /= np.linalg.norm(across, axis=1, keepdims=True)
@@ -113,8 +119,24 @@ def caps_are_inside(evidence: Evidence) -> list[Comparison]:
         outside += int((~member(p, np.sqrt(1 - share**2) * axis + share * across)).sum())
     return [
         equals(outside, 0, tolerance=0, what="points of the caps outside"),
+        equals(all(reached[::2]), 1, tolerance=0, what="worst point of each sample inside at .999"),
+        equals(any(reached[1::2]), 0, tolerance=0, what="and at 1.001"),
         at_least(min(zetas) - least_cosine(p) ** 2, -1e-12, what="zeta_1 - mu^2"),
     ]
+
+
+def _worst_is_inside(problem: Problem, axis: Array, label: float, zeta: float) -> bool:
+    """Whether the point of a zeta-cap nearest to each hyperplane is in the trap of the label.
+
+    It lies in the plane of the axis and x_i, on the edge of the cap, away from label y_i x_i.
+    """
+    S = label * problem.y[:, None] * problem.X
+    away = -(S - np.outer(S @ axis, axis))
+    length = np.linalg.norm(away, axis=1)
+    away = away[length > 1e-12] / length[length > 1e-12, None]
+    worst = math.sqrt(max(1 - zeta, 0.0)) * axis + math.sqrt(min(zeta, 1.0)) * away
+    member = in_s_plus if label > 0 else in_s_minus
+    return bool(member(problem, worst).all())
 
 
 @experiment(

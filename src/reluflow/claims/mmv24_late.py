@@ -20,6 +20,7 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 Array = NDArray[np.float64]
 
 SMALL = 1e-10  # outputs below which the early law is exact to the tolerance
+ROUND = 5.0  # tanh of it is 1 - 1e-4
 GIVEN = [*DATA, balanced_start, early_scale]
 QUICK, FULL = {"m": 30, "log_eps": -60.0}, {"m": 500, "log_eps": -300.0}
 
@@ -67,13 +68,16 @@ def _steps(story: Growth, s: int) -> Array:
 
 
 @late_claim("MMV24-L14", form="repaired")
-def group_never_shrinks(story: Growth) -> list[Comparison]:
+def group_never_shrinks(story: Growth) -> Found:
     """sum |w(t)|^2 of each group is non-decreasing after t_1."""
-    return [
-        at_least(_steps(story, s).min(), 0.0, error=10 * story.evidence.rtol,
+    steps = {s: _steps(story, s) for s in (1, -1)}
+    found = [
+        at_least(least.min(initial=np.inf), 0.0, error=10 * story.evidence.rtol,
                  what=f"least change of log sum |w|^2 between records, sign {s:+d}")
-        for s in (1, -1)
+        for s, least in steps.items()
     ]  # fmt: skip
+    some = Hypothesis("there are two records after t_1", all(map(len, steps.values())))
+    return Found(found, [*story.reached, some])
 
 
 @late_claim("MMV24-L14", form="printed")
@@ -91,10 +95,10 @@ def group_never_shrinks_unsquared(story: Growth) -> list[Comparison]:
 
 
 @late_claim("MMV24-XA")
-def pulls_stay_even(story: Growth) -> list[Comparison]:
+def pulls_stay_even(story: Growth) -> Found:
     """On [t_1, t_2^s]: -y l' in [1/2, 3/2], |xt_a| >= sqrt(mu) n_s X_min/2, cos with x_s >= 1/3."""
     c, found = story.c, []
-    p = c.problem
+    p, seen = c.problem, []
     for s in (1, -1):
         mine = np.sign(p.y) == s
         pulls, sizes, cosines = [], [], []
@@ -104,15 +108,17 @@ def pulls_stay_even(story: Growth) -> list[Comparison]:
             pulls += [pull.min(), pull.max()]
             sizes.append(float(np.linalg.norm(active)) * c.unit / (c.k(s) / 2))
             cosines.append(float(c.cosine(s, active[None])[0]))
+        seen.append(bool(sizes))
+        least, most = min(pulls, default=np.nan), max(pulls, default=np.nan)
+        size, cosine = min(sizes, default=np.nan), min(cosines, default=np.nan)
         found += [
-            at_least(min(pulls), 0.5, error=1e-6, what=f"least -y l', sign {s:+d}"),
-            at_most(max(pulls), 1.5, error=1e-6, what=f"largest -y l', sign {s:+d}"),
-            at_least(
-                min(sizes), 1.0, error=1e-6, what=f"|xt_a| over sqrt(mu) n X_min/2, sign {s:+d}"
-            ),
-            at_least(min(cosines), 1 / 3, error=1e-6, what=f"cos(x_s, xt_a), sign {s:+d}"),
+            at_least(least, 0.5, error=1e-6, what=f"least -y l', sign {s:+d}"),
+            at_most(most, 1.5, error=1e-6, what=f"largest -y l', sign {s:+d}"),
+            at_least(size, 1.0, error=1e-6, what=f"|xt_a| over sqrt(mu) n X_min/2, sign {s:+d}"),
+            at_least(cosine, 1 / 3, error=1e-6, what=f"cos(x_s, xt_a), sign {s:+d}"),
         ]
-    return found
+    some = Hypothesis("there are records between t_1 and t_2^s for both classes", all(seen))
+    return Found(found, [*story.reached, some])
 
 
 @late_claim("MMV24-RA")
@@ -133,27 +139,38 @@ def refined_alignment(story: Growth) -> Found:
 
 
 @late_claim("MMV24-R3")
-def turns_to_the_sum(story: Growth) -> list[Comparison]:
-    """cos(w_j, x_s) = tanh(atanh c_0 + |x_s| t) while f is small, and tends to 1."""
-    found = []
+def turns_to_the_sum(story: Growth) -> Found:
+    """cos(w_j, x_s) = tanh(atanh c_0 + |x_s| t) while f is small, and tends to 1.
+
+    In S_s c_0 is positive, so that the law gives 1 - 1e-4 after ``ROUND`` times 1/|x_s|.
+    """
+    found, long = [], []
     entered = {stay.neuron: stay.begin for stay in story.stays() if stay.open}
     for column, s in enumerate((1, -1)):
         rate = float(np.linalg.norm(story.c.sums[s])) * story.c.unit
-        group, t = story.groups[s], story.evidence.times
-        small = np.flatnonzero(story.outputs[:, column] < SMALL)
-        cosines = np.array([story.c.cosine(s, story.evidence.path[int(i)].W[group]) for i in small])
+        small = story.outputs[:, column] < SMALL
+        t = story.evidence.times[small]
+        since = max(entered[int(j)] for j in story.groups[s])
+        long.append(bool(t.size) and rate * (t[-1] - since) >= ROUND)
+        if not long[-1]:
+            continue
+        rows = np.array([net.W[story.groups[s]] for net, k in zip(
+            story.evidence.path, small, strict=True) if k])  # fmt: skip
+        cosines = np.array([story.c.cosine(s, row) for row in rows])
         gaps = []
-        for column_of, j in enumerate(group):
-            inside = t[small] >= entered[int(j)]
-            since, cosine = t[small][inside], cosines[inside, column_of]
-            first = math.atanh(min(cosine[0], 1 - 1e-15))
-            gaps.append(np.abs(np.tanh(first + rate * (since - since[0])) - cosine).max())
+        for j, cosine in zip(story.groups[s], cosines.T, strict=True):
+            inside = t >= entered[int(j)]
+            first = math.atanh(min(cosine[inside][0], 1 - 1e-15))
+            law = np.tanh(first + rate * (t[inside] - t[inside][0]))
+            gaps.append(np.abs(law - cosine[inside]).max())
         found += [
             at_most(max(gaps), 100 * story.evidence.rtol, what=f"|cos - tanh law|, sign {s:+d}"),
             at_least(cosines[-1].min(), 1 - 1e-4, error=1e-6,
                      what=f"least cosine when f reaches {SMALL:g}, sign {s:+d}"),
         ]  # fmt: skip
-    return found
+    some = Hypothesis(f"f is below {SMALL:g} for {ROUND:g}/|x_s| after the last neuron of S_s is "
+                      "trapped, both classes", all(long))  # fmt: skip
+    return Found(found, [*story.reached, some])
 
 
 @late_claim("MMV24-T1.2b")

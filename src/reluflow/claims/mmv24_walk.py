@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.evidence import Evidence
+from reluflow.claims.mmv24 import sides
 from reluflow.claims.mmv24_constants import Constants
 from reluflow.claims.mmv24_early import unit_start
+from reluflow.claims.verdict import Comparison, equals
 from reluflow.network import Network
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
+
+CROSS = 1  # kind of the events at which a sample changes side
 
 
 def aligned(problem: Problem, unit: Network, log_eps: float, t_end: float) -> Evidence:
@@ -92,16 +96,29 @@ class Walk:
         """Samples of a neuron's own sign, (m, n)."""
         return np.outer(self.sign, self.evidence.problem.y) > 0
 
-    def stays(self) -> Iterator[Stay]:
-        """Every stay; at a kink the sample goes to the side P46 allows."""
-        run = self.evidence.run
-        assert run is not None
+    @cached_property
+    def first(self) -> NDArray[np.bool_]:
+        """Samples on which neurons are active at the start, (m, n)."""
+        return np.asarray(self.c.start.W @ self.evidence.problem.X.T > 0)
+
+    @cached_property
+    def crossings(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Neuron, sample and time of every located crossing, in order of time."""
+        assert self.evidence.run is not None
+        events = self.evidence.run.events
+        crossed = np.asarray(events.get("kind", ()), dtype=int) == CROSS
         neuron, sample, time = (
-            np.asarray(run.events.get(key, ()), dtype=kind)
+            np.asarray(events.get(key, ()), dtype=kind)[crossed]
             for key, kind in (("neuron", int), ("sample", int), ("time", float))
         )
+        order = np.argsort(time, kind="stable")
+        return neuron[order], sample[order], time[order]
+
+    def stays(self) -> Iterator[Stay]:
+        """Every stay; at a crossing the sample changes side, whichever side that is."""
+        neuron, sample, time = self.crossings
         order = np.lexsort((time, neuron))
-        first = self.c.start.W @ self.evidence.problem.X.T > 0
+        first = self.first
         ends = np.searchsorted(neuron[order], np.arange(len(first) + 1))
         last = float(self.evidence.times[-1])
         for j in range(len(first)):
@@ -110,12 +127,36 @@ class Walk:
                 if time[i] > since:
                     yield Stay(j, since, float(time[i]), active.copy(), False)
                 since = float(time[i])
-                active[sample[i]] = self.wanted[j, sample[i]]
+                active[sample[i]] = not active[sample[i]]
             yield Stay(j, since, last, active, True)
 
     def trapped(self, stay: Stay) -> bool:
         """In S_+ (a > 0), S_- (a < 0) or S_dead."""
         return not stay.active.any() or bool((stay.active == self.wanted[stay.neuron]).all())
+
+    @cached_property
+    def ends(self) -> NDArray[np.bool_]:
+        """Samples on which neurons are active at the last record, (m, n)."""
+        return np.asarray(sides(self.evidence.problem, self.evidence.path[-1]) > 0)
+
+    @cached_property
+    def contradictions(self) -> int:
+        """Recorded sides, clear of rounding, that are not those the crossings lead to."""
+        neuron, sample, time = self.crossings
+        active, done, wrong = self.first.copy(), 0, 0
+        for net, t in zip(self.evidence.path, self.evidence.times, strict=True):
+            while done < len(time) and time[done] <= t:
+                active[neuron[done], sample[done]] ^= True
+                done += 1
+            side = sides(self.evidence.problem, net)
+            wrong += int(((side != 0) & ((side > 0) != active)).sum())
+        return wrong
+
+    def agree(self) -> Comparison:
+        """Records show the patterns that the located crossings lead to."""
+        return equals(
+            self.contradictions, 0, tolerance=0, what="recorded sides against the crossings"
+        )
 
     @cached_property
     def t1(self) -> float:

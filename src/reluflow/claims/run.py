@@ -33,8 +33,8 @@ def evaluate(check: Check, evidence: Evidence, about: Mapping[str, Any] | None =
     hypotheses += found.hypotheses
     verdict = verdict_of(check, found, hypotheses, about or evidence.describe())
     if doubtful and verdict.status is Status.FAILS:
-        note = "The bound is missed, but a hypothesis could not be decided on these data."
-        return replace(verdict, status=Status.UNDECIDED, note=note)
+        open_ = "The bound is missed, but a hypothesis could not be decided on these data."
+        return replace(verdict, status=Status.UNDECIDED, note=f"{open_} {verdict.note}".strip())
     return verdict
 
 
@@ -95,11 +95,12 @@ def verdict_of(
         settings=dict(about),
         part=check.part,
     )
-    return _with_expected(verdict, check) if known else verdict
+    return _with_expected(verdict, check) if known and found.possible else verdict
 
 
 def _with_expected(verdict: Verdict, check: Check) -> Verdict:
-    return replace(verdict, expected=check.expected or entry(check.id).expected_status(check.form))
+    row = entry(check.id)
+    return replace(verdict, expected=row.status_of(check), reason=row.reason_of(check))
 
 
 def as_found(outcome: Outcome) -> Found:

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from reluflow.claims.claim import Found, assumption, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.hypotheses import EXACT_TOL, gradient_flow, mean_logistic, multiset_distance
+from reluflow.claims.hypotheses import (
+    EXACT_TOL,
+    gradient_flow,
+    mean_logistic,
+    multiset_distance,
+    no_leak,
+)
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.network import Network, axis_start
 from reluflow.problem import Problem, datasets
@@ -36,7 +42,10 @@ def spread(problem: Problem) -> float:
 
 @predicate("XOR data with the symmetries of Assumption 5.1 (repaired indices)")
 def xor_symmetric(evidence: Evidence) -> tuple[bool, str]:
-    """Clusters near +-e1 (y = 1) and +-e2 (y = -1), invariant under reflections and the swap."""
+    """Clusters near +-e1 (y = 1) and +-e2 (y = -1), invariant under reflections and the swap.
+
+    Item 4, |x^1|, |x^2| >= xi + 2 Delta, says for some Delta > 0 that both exceed xi.
+    """
     p = evidence.problem
     delta = spread(p)
     if not delta < math.sqrt(2) / 2:
@@ -51,10 +60,11 @@ def xor_symmetric(evidence: Evidence) -> tuple[bool, str]:
     swapped[:, [0, 1]] = swapped[:, [1, 0]]
     swapped[:, -1] *= -1
     gap = max(gap, multiset_distance(rows, swapped))
-    off = bool((np.abs(p.X[:, :2]) > 0).all())
+    off = float(np.abs(p.X[:, :2]).min())
     return (
-        gap <= EXACT_TOL and off,
-        f"delta {delta:.3g}, largest asymmetry {gap:.1e}, off axes {off}",
+        gap <= EXACT_TOL and off > p.smoothing,
+        f"delta {delta:.3g}, largest asymmetry {gap:.1e}, least |x^1|, |x^2| {off:.3g} against "
+        f"xi = {p.smoothing:g}",
     )
 
 
@@ -72,7 +82,7 @@ def tight_orbit(seed: int) -> Evidence:
     return Evidence.of(datasets.xor_orbit(points))
 
 
-@claim("TK24-L5.2", given=[mean_logistic, xor_symmetric], example=tight_orbit)
+@claim("TK24-L5.2", given=[mean_logistic, no_leak, xor_symmetric], example=tight_orbit)
 def four_extrema(evidence: Evidence) -> Found:
     """Global extrema of |G|: exactly +-e1 (G > 0) and +-e2 (G < 0); lam >= (1 - 3 delta)/8."""
     p = evidence.problem
@@ -98,9 +108,9 @@ def four_extrema(evidence: Evidence) -> Found:
 
 @experiment("TK24-CHI", quick={"draws": 50}, full={"draws": 1000})
 def embedding(seed: int, draws: int) -> list[Comparison]:
-    """Splitting neurons by shares c_j, sum c_j^2 = 1, commutes with the flow and keeps f."""
+    """Splitting neurons by shares c_j, sum c_j^2 = 1, commutes with the flow, keeps f and norm."""
     rng = np.random.default_rng(seed)
-    field, out = 0.0, 0.0
+    field = out = size = 0.0
     for draw in range(draws):
         problem = datasets.xor_orbit().replace(smoothing=0.1 * (draw % 2))
         net = Network(rng.standard_normal((4, 3)), rng.standard_normal(4))
@@ -113,9 +123,12 @@ def embedding(seed: int, draws: int) -> list[Comparison]:
             field, np.abs(eW - c[:, None] * dW[group]).max(), np.abs(ea - c * da[group]).max()
         )
         out = max(out, np.abs(problem.outputs(net) - problem.outputs(wide)).max())
+        first, last = (np.sqrt(np.sum(n.W**2) + np.sum(n.a**2)) for n in (net, wide))
+        size = max(size, abs(first - last))
     return [
         at_most(field, 1e-12, what="difference of the vector fields"),
         at_most(out, 1e-12, what="difference of the outputs"),
+        at_most(size, 1e-12, what="difference of the Euclidean norms"),
     ]
 
 
@@ -153,8 +166,11 @@ def one_in_each(evidence: Evidence) -> tuple[bool, str]:
     return len(set(quarter.tolist())) == 4 and flat <= 1e-12, f"quarters {sorted(quarter.tolist())}"
 
 
+GIVEN = (gradient_flow, mean_logistic, no_leak, xor_symmetric, one_in_each)
+
+
 @claim(
-    "TK24-LD.1", needs=("path", "start"), given=[gradient_flow, xor_symmetric, one_in_each],
+    "TK24-LD.1", needs=("path", "start"), given=GIVEN,
     example=orbit_run, quick=FOUR, full={"records": 1000},
 )  # fmt: skip
 def stays_in_the_plane(evidence: Evidence) -> Comparison:
@@ -164,7 +180,7 @@ def stays_in_the_plane(evidence: Evidence) -> Comparison:
 
 
 @claim(
-    "TK24-PD.2", needs=("path", "start"), given=[gradient_flow, xor_symmetric, one_in_each],
+    "TK24-PD.2", needs=("path", "start"), given=GIVEN,
     example=four_neurons, quick=FOUR, full={"records": 1000},
 )  # fmt: skip
 def angles_stay_small(evidence: Evidence) -> Found:

@@ -14,7 +14,7 @@ from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, gradient_flow, mean_logistic, unit_ball
 from reluflow.claims.invariants import DRIFT, ROUNDING, drift, log_size, sign_changes
-from reluflow.claims.tk24_sphere import Sphere
+from reluflow.claims.tk24_sphere import Sphere, ball_draw
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets, losses
@@ -63,6 +63,29 @@ def pull_changes_little(evidence: Evidence) -> list[Comparison]:
     return [
         at_most(value, 1.0, what="change against phi, over A0 |theta|_M^2"),
         at_most(gradient, 1.0, what="change against grad phi, over A0 |theta|_M^2"),
+    ]
+
+
+claim(
+    "TK24-PB.5", part="smoothed", needs=("end",), given=[mean_logistic, unit_ball],
+    example=small_start, quick={**QUICK, "xi": 0.1}, full=FULL,
+)(pull_changes_little)  # fmt: skip
+
+
+@experiment("TK24-PB.5", part="random", quick={"draws": 100}, full={"draws": 2000})
+def random_weights(seed: int, draws: int) -> list[Comparison]:
+    """Random weights of many sizes, width 1 to 64, data in the unit ball, with and without xi."""
+    rng = np.random.default_rng(seed)
+    worst = [0.0, 0.0]
+    for draw in range(draws):
+        d, m = int(rng.integers(1, 7)), int(rng.integers(1, 65))
+        problem = ball_draw(rng, int(rng.integers(1, 12)), d, 0.3 * (draw % 2))
+        net = Network(rng.standard_normal((m, d)), rng.standard_normal(m))
+        found = change_of_pull(problem, [net.scaled(rng.uniform(-7, 2))])
+        worst = [max(*pair) for pair in zip(worst, found, strict=True)]
+    return [
+        at_most(worst[0], 1.0, what="change against phi, over A0 |theta|_M^2"),
+        at_most(worst[1], 1.0, what="change against grad phi, over A0 |theta|_M^2"),
     ]
 
 
@@ -133,6 +156,13 @@ def norms_stay_below(evidence: Evidence) -> Found:
         ],
         [known, inside],
     )
+
+
+claim(
+    "TK24-LB.6", part="smoothed", needs=("path", "start", "time"),
+    given=[gradient_flow, balanced_start, mean_logistic, unit_ball], example=small_start,
+    quick={**QUICK, "xi": 0.1}, full=FULL,
+)(norms_stay_below)  # fmt: skip
 
 
 @predicate("smoothed activation, xi >= 0.05")

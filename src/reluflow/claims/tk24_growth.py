@@ -70,7 +70,10 @@ def printed_start(seed: int, m: int) -> Found:
     "TK24-T4.4", form="repaired", part="prominent", quick={"m": 24}, full={"m": 40},
 )  # with more neurons r = 1e-2 lies above the scale sqrt(2 lam eps/m) at T2  # fmt: skip
 def constant_scale(seed: int, m: int) -> Found:
-    """At T2, sigma = r^2: scale sqrt(2 lam eps/m), turns below eps, errors falling with r."""
+    """At T2, sigma = r^2: scale sqrt(2 lam eps/m), turns below eps, errors falling with r.
+
+    Turns fall like exp(-lam t) until T2, so like sigma = r^2, twice the exponent asked for.
+    """
     course = orbit_course(seed, m)
     eps = eps_of(course)
     limit = limit_net(course, eps)
@@ -84,10 +87,12 @@ def constant_scale(seed: int, m: int) -> Found:
     V = course.alignment.direction
     turn = float(np.linalg.norm(limit.directions - V, axis=1)[P].max())
     expected = math.sqrt(2 * course.lam * eps / m)
+    falling = slope(radii, [e[0] for e in errors])
     made = [
         equals(np.abs(limit.a).max() / expected, 1.0, tolerance=0.05, what="max|a| over its scale"),
         at_most(turn, eps, what="turn of the limit from the extremum, against eps"),
-        at_least(slope(radii, [e[0] for e in errors]), 1.0, what="exponent of r, turn (kappa = 1)"),
+        at_least(falling, 1.0, what="exponent of r, turn (kappa = 1)"),
+        equals(falling, 2.0, tolerance=0.05, what="exponent of r, turn, against that of sigma"),
         at_least(slope(radii, [e[1] for e in errors]), 1.0, what="exponent of r, size (kappa = 1)"),
         equals(
             slope(radii, [e[1] for e in small]),

@@ -88,7 +88,8 @@ def four_neurons_end_equal(seed: int, starts: int, log_loss: float) -> list[Comp
     made = []
     least = 0.7 ** math.log10(log_loss / -30.0)
     quarters, ones = [np.array([k]) for k in range(4)], np.ones(4)
-    for problem in (datasets.symmetric_xor(seed, duplicates=False), datasets.xor_orbit()):
+    narrow, wide = datasets.symmetric_xor(seed, duplicates=False), datasets.xor_orbit()
+    for problem, margin in ((narrow, 0.999999), (wide, 0.9998)):  # delta 0.01 and 0.17
         V = problem.known["directions"]
         for scales in SPLIT_STARTS[:starts]:
             start = axis_start(problem, scales)
@@ -99,7 +100,7 @@ def four_neurons_end_equal(seed: int, starts: int, log_loss: float) -> list[Comp
             name = f"{problem.name}, from {scales[0]:g}, {scales[1]:g}, ..."
             made += [
                 at_least(
-                    ends[1].margin, 0.9998, what=f"margin ratio at log L = {log_loss:g}, {name}"
+                    ends[1].margin, margin, what=f"margin ratio at log L = {log_loss:g}, {name}"
                 ),
                 at_most(ends[1].norms, least * ends[0].norms, what=f"spread of norms, {name}"),
                 at_most(ends[1].turn, least * ends[0].turn, what=f"largest angle, {name}"),
@@ -168,7 +169,7 @@ def stays_near(seed: int, m: int, draws: int) -> list[Comparison]:
         gap, closing = max(gap, 1 - end), min(closing, (1 - first) / (1 - end))
     return [
         at_most(far, 0.05, what="largest distance of the direction from chi(theta^mm)"),
-        at_most(gap, 1e-3, what="1 - margin ratio at log L = -1000"),
+        at_most(gap, 1e-4, what="1 - margin ratio at log L = -1000"),
         at_least(closing, 10.0, what="deficit of the margin at the start over that at the end"),
     ]
 
@@ -250,7 +251,6 @@ def direction_tends_to_kkt(seed: int, m: int) -> list[Comparison]:
         at_most(found[1].residual, 0.7 * found[0].residual, what="residual, log L -30 to -300"),
         at_most(found[1].residual, 0.02, what="residual of stationarity at log L = -300"),
         at_most(slack[1], 0.3 * slack[0], what="complementarity, log L -30 to -300"),
-        at_least(found[1].multipliers.min(), 0.0, what="least multiplier"),
         at_least(margin_ratio(problem, wide_end(seed, m, 1e-2, -300.0)[0]), 0.999,
                  what="margin over the largest possible"),
     ]  # fmt: skip

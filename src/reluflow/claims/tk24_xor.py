@@ -11,14 +11,12 @@ from scipy.special import betainc
 
 from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.hypotheses import gradient_flow
 from reluflow.claims.tk24 import (
     FOUR,
+    GIVEN,
     angles_stay_small,
-    one_in_each,
     spread,
     tight_orbit,
-    xor_symmetric,
 )
 from reluflow.claims.tk24 import stays_in_the_plane as stays
 from reluflow.claims.tk24_sphere import Sphere
@@ -156,7 +154,6 @@ def smoothed_run(seed: int, t_end: float, records: int) -> Evidence:
     return Evidence.of(problem, flow(problem, axis_start(problem), t_end=t_end, save=times))
 
 
-GIVEN = [gradient_flow, xor_symmetric, one_in_each]
 claim("TK24-LD.1", part="smoothed", needs=("path", "start"), given=GIVEN, example=smoothed_run,
       quick=FOUR, full={"records": 1000})(stays)  # fmt: skip
 claim("TK24-PD.2", part="smoothed", needs=("path", "start"), given=GIVEN, example=smoothed_run,

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from reluflow.claims.claim import assumption, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
@@ -15,6 +16,7 @@ from reluflow.claims.invariants import drift, sign_changes
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network, initialize
 from reluflow.prediction.orthogonal import algorithm1
+from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import Problem, datasets
 
 Array = NDArray[np.float64]
@@ -34,6 +36,16 @@ def one_norm(evidence: Evidence) -> tuple[bool, str]:
         return False, balanced.detail
     spread = float(np.ptp(evidence.start.log_norms))
     return spread <= 1e-9, f"log-norms differ by {spread:.1e}"
+
+
+@predicate("signs of output weights are fair")
+def fair_signs(evidence: Evidence) -> tuple[bool | None, str]:
+    """One draw cannot prove it; it speaks against it where fair signs would do so once in 1e6."""
+    if evidence.start is None:
+        return False, "the start is not known"
+    up, m = int((evidence.start.a > 0).sum()), evidence.start.m
+    chance = float(binomtest(up, m).pvalue)
+    return None if chance >= 1e-6 else False, f"{up} of {m} positive, p = {chance:.2g}"
 
 
 @predicate("mask without zero rows, zero columns or equal columns; labels not 0 (A4)")
@@ -58,7 +70,7 @@ def no_tie(evidence: Evidence) -> tuple[bool, str]:
 
 @cache
 def covered(seed: int, n: int = 16, m: int = 6) -> Evidence:
-    """A draw for which A4 holds, with gaps of at least 5 % (digest G16)."""
+    """A draw for which A4 holds, with gaps of at least 5 %."""
     for draw in range(10_000):
         rng = np.random.default_rng([seed, draw])
         problem = datasets.orthonormal(n, rng=rng)
@@ -68,6 +80,14 @@ def covered(seed: int, n: int = 16, m: int = 6) -> Evidence:
         if full_mask(evidence).ok and algorithm1(problem, net).gaps.min() >= 0.05:
             return evidence
     raise AssertionError("no covered draw")
+
+
+def drawn_start(seed: int, n: int = 16, m: int = 24) -> Evidence:
+    """Labels and signs of both kinds, unit directions, all neurons of one norm."""
+    rng = np.random.default_rng(seed)
+    problem = datasets.orthonormal(n, law="normal", rng=rng)
+    net = initialize(problem, m, log_scale=-40.0, kind="sphere", normalize="none", rng=rng)
+    return Evidence.of(problem, start=net)
 
 
 @cache
@@ -83,7 +103,10 @@ def golden_run(seed: int, log_scale: float = -40.0, records: int = 400) -> Evide
 
 
 assumption("TLB26-A1", orthonormal_inputs, example=covered)
-assumption("TLB26-A3", one_norm, needs=("start",), example=covered)
+assumption(
+    "TLB26-A3", one_norm, fair_signs, needs=("start",), example=drawn_start,
+    unchecked=("directions are drawn from a law that no rotation changes",),
+)  # fmt: skip
 assumption("TLB26-A4", orthonormal_inputs, full_mask, no_tie, needs=("start",), example=covered)
 
 
@@ -126,10 +149,13 @@ def golden_case(seed: int) -> list[Comparison]:
     ]  # fmt: skip
 
 
-@experiment("TLB26-T2", quick={"count": 3}, full={"count": 20})
+@experiment(
+    "TLB26-T2", quick={"count": 3}, full={"count": 20},
+    reason="least falls and rtol were chosen after first results, on seed 0",
+)  # fmt: skip
 def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
     """Flows from 1e-10, 1e-40 and 1e-100, one sign and mixed, against Algorithm 1."""
-    from reluflow.claims.tlb26_lemmas import falls
+    from reluflow.claims.tlb26_lemmas import falls, inverse_log, slowest
     from reluflow.claims.tlb26_runs import courses
 
     rows = [*courses(seed, count), *courses(seed, count, mixed=True)]
@@ -145,8 +171,9 @@ def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
         for c in late
     ]
     return [
-        falls(np.array(times).T, "jump times over log(1/alpha)"),
-        falls(np.array([[c.distances.max() for c in row] for row in rows]).T, "saddles"),
+        falls(np.array(times).T, inverse_log(rows[0]), "jump times over log(1/alpha)"),
+        falls(np.array([[c.distances.max() for c in row] for row in rows]).T, slowest(rows),
+              "saddles"),
         at_least(len(wide), 1, what="draws with mu >= 0.05"),
         at_most(max(quotients), 1e-4, what="difference quotient against tau, mu >= 0.05"),
         equals(np.mean([c.order_right for c in late]), 1, tolerance=0,
@@ -161,24 +188,33 @@ def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
 def two_systems(seed: int, draws: int, flows: int) -> list[Comparison]:
     """Positive and negative neurons move as if the others were not there."""
     rng = np.random.default_rng(seed)
-    worst = 0.0
+    times, norms, others = 0.0, 0.0, 0
     for _ in range(draws):
         y, signs = rng.standard_normal(12), rng.choice([-1.0, 1.0], 16)
         mask = rng.random((12, 16)) < 0.5
         union = algorithm1(y, signs=signs, mask=mask)
-        apart: list[float] = []
-        for s in (1.0, -1.0):
-            only = np.where(s * y > 0, y, 0.0)  # label 0 is fitted from the start, n is kept
-            apart += algorithm1(only, signs=signs, mask=mask).times.tolist()
-        both = np.sort(apart)
-        same = both.size == union.times.size
-        gap = np.abs(both - union.times) / union.times if same else np.array([np.inf])
-        worst = max(worst, float(gap.max(initial=0.0)))
+        parts = [  # label 0 is fitted from the start, n is kept
+            algorithm1(np.where(s * y > 0, y, 0.0), signs=signs, mask=mask) for s in (1.0, -1.0)
+        ]
+        apart = sorted(jump for part in parts for jump in _jumps(part))
+        together = _jumps(union)
+        others += [jump[1:] for jump in apart] != [jump[1:] for jump in together]
+        pairs = zip(apart, together, strict=False)
+        times = max(times, max((abs(a[0] / b[0] - 1) for a, b in pairs), default=0.0))
+        norms = max(norms, abs(sum(part.norm2 for part in parts) / union.norm2 - 1))
     return [
-        at_most(worst, 1e-12, what="Algorithm 1: relative difference of jump times"),
+        equals(others, 0, tolerance=0, what="Algorithm 1: draws with other neurons or sets"),
+        at_most(times, 1e-12, what="Algorithm 1: relative difference of jump times"),
+        at_most(norms, 1e-12, what="Algorithm 1: relative difference of squared norms"),
         at_most(_union_against_parts(seed, flows), 1e-6,
                 what="flow: largest difference of weights, union and parts"),
     ]  # fmt: skip
+
+
+def _jumps(process: OrthogonalProcess) -> list[tuple[float, list[int], list[int]]]:
+    """(time, neurons, samples) of every jump."""
+    made = zip(process.times, process.neurons, process.sets, strict=True)
+    return [(float(t), np.sort(who).tolist(), np.sort(s).tolist()) for t, who, s in made]
 
 
 def _union_against_parts(seed: int, flows: int) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.claim import experiment
-from reluflow.claims.tlb26_lemmas import NEURON, RERUN, falls
+from reluflow.claims.tlb26_lemmas import FALLS, NEURON, RERUN, falls, inverse_log, slowest
 from reluflow.claims.tlb26_runs import Course, course, courses, draws, golden_course
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
 
@@ -120,19 +120,20 @@ def _decay_rates(c: Course, i: int) -> list[float]:
     return found
 
 
-@experiment("TLB26-L8", quick={"count": 3}, full={"count": 20})
+@experiment("TLB26-L8", quick={"count": 3}, full={"count": 20}, reason=FALLS)
 def continuous_exponents(seed: int, count: int) -> list[Comparison]:
     """Jump of an exponent times L is bounded; directions hold from the middle of a plateau on."""
     jumps, turns = [], []
-    for row in courses(seed, count, margin=0.05):
+    rows = courses(seed, count, margin=0.05)
+    for row in rows:
         jumps.append([max(_exponent_jumps(c), default=0.0) for c in row])
         turns.append([c.hypothesis[:, 3].max() for c in row])
     steps = np.array(jumps).T
     logs = np.array([c.L for c in row])
     return [
         at_most(steps.max(), 2.0, what="largest jump of log|w_j| across a jump"),
-        falls(steps / logs[:, None], "jump of an exponent"),
-        falls(np.array(turns).T, "1 - cosine on the middle half"),
+        falls(steps / logs[:, None], inverse_log(row), "jump of an exponent"),
+        falls(np.array(turns).T, slowest(rows), "1 - cosine on the middle half"),
     ]
 
 

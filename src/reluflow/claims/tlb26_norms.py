@@ -11,6 +11,7 @@ from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
 from reluflow.network import Network
 from reluflow.prediction.orthogonal import algorithm1
+from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import datasets
 
 
@@ -21,9 +22,11 @@ def norms(seed: int, draws: int) -> list[Comparison]:
     golden = datasets.golden()
     process = algorithm1(golden, Network(golden.known["W0"], np.ones(3)))
     low, high = np.inf, -np.inf
+    weights = _weights_against_formulas(process)
     for _ in range(draws):
         y = rng.standard_normal(16)
         found = algorithm1(y, signs=rng.choice([-1.0, 1.0], 24), mask=rng.random((16, 24)) < 0.5)
+        weights = np.maximum(weights, _weights_against_formulas(found))
         if found.uncovered.size:
             continue
         jumps = [sum(found.signs[who[0]] == s for who in found.neurons) for s in (1, -1)]
@@ -31,9 +34,25 @@ def norms(seed: int, draws: int) -> list[Comparison]:
     return [
         equals(process.norm2, 16.0, tolerance=1e-12, what="golden: squared norm"),
         equals(process.min_norm2, 2 * math.sqrt(30), tolerance=1e-12, what="golden: minimum"),
+        at_most(weights[0], 1e-12, what="last weights squared and summed against Eq. 15, relative"),
+        at_most(weights[1], 1e-12, what="those of the minimum against 2(|y+| + |y-|), relative"),
+        at_most(weights[2], 1e-12, what="residuals of the minimum, relative"),
         at_least(low - 1, -1e-12, what="least ratio - 1"),
         at_most(high - 1, 1e-12, what="largest ratio over sqrt(jumps of a sign) - 1"),
     ]
+
+
+def _weights_against_formulas(process: OrthogonalProcess) -> np.ndarray:
+    """Relative errors: norm of the last saddle, norm of the minimum, outputs of the minimum."""
+    y = process.problem.y
+    learned = 2 * sum(math.sqrt(np.square(y[samples]).sum()) for samples in process.sets)
+    least = 2 * sum(float(np.linalg.norm(y[s * y > 0])) for s in (1, -1))
+    squares = [
+        sum(float(np.square(part).sum()) for part in net.weights())
+        for net in (process.networks[-1], process.minimal)
+    ]
+    left = np.abs(process.problem.outputs(process.minimal) - y).max() / np.abs(y).max()
+    return np.array([abs(squares[0] / learned - 1), abs(squares[1] / least - 1), left])
 
 
 @experiment("TLB26-T3", quick={"sizes": (16, 64, 256), "draws": 20},

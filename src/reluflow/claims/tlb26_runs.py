@@ -166,6 +166,25 @@ class Course:
         return exponent, max(norms, default=0.0), left, (1 - cosine[:, dormant]).max(initial=0.0)
 
     @cached_property
+    def powers(self) -> Array:
+        """kappa_i, (p + 1,): on the middle half of plateau i errors are about scale^kappa_i.
+
+        By Algorithm 1 alone, the least of: -beta_j of a dormant neuron when that half ends; twice
+        the time since the jump when it begins, times the rate at which a dormant neuron turns or
+        the last one fits; mu/2, as scale^mu of a squared norm is scale^(mu/2) of a weight.
+        """
+        process, found = self.process, []
+        for i in range(process.n_jumps + 1):
+            low, high = self.ends(i)
+            rest = ~process.active[i]
+            sizes = -process.exponents_at(low + 0.75 * (high - low))[rest]
+            rates = process.rates[i][rest & (process.rates[i] > 0)]
+            fit = [self.rate * process.sizes[i - 1]] if i else []
+            turns = 0.5 * (high - low) * np.append(rates, fit)
+            found.append(min([*sizes, *turns, process.margin / 2 if i else math.inf]))
+        return np.array(found)
+
+    @cached_property
     def distances(self) -> Array:
         """Largest entry of theta - theta^i over the middle half of each plateau, (p + 1,)."""
         found = []
@@ -180,7 +199,7 @@ class Course:
 
 
 @cache
-def course(problem: Problem, start: Network, log_scale: float, rtol: float = 1e-9) -> Course:
+def course(problem: Problem, start: Network, log_scale: float, rtol: float = 1e-10) -> Course:
     """The flow from exp(log_scale) times a start of norm 1, with records where they are needed."""
     from reluflow.flow.flow import flow
 

@@ -128,6 +128,8 @@ class Verdict:
         Problem, run or experiment, size and seed.
     part : str
         Which of several checks of the same wording.
+    reason : str
+        What a reader should know about the expected status; always there where it is not HOLDS.
     """
 
     id: str
@@ -141,6 +143,7 @@ class Verdict:
     note: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     part: str = ""
+    reason: str = ""
 
     @property
     def label(self) -> str:
@@ -194,6 +197,7 @@ class Verdict:
                 {"name": h.name, "state": h.state, "detail": h.detail} for h in self.hypotheses
             ],
             "note": self.note,
+            "reason": self.reason,
             "settings": dict(self.settings),
         }
 
@@ -212,6 +216,15 @@ class Verdict:
             rest += f"  (unchecked: {'; '.join(unchecked)})"
         mark = f"  [expected {self.expected.name}]" if self.surprising and self.expected else ""
         return f"{self.status.name:<12}  {self.label:<22}  {rest}{mark}"
+
+    def text(self) -> str:
+        """The line, and below it what numbers do not say: details of what is not so, the note
+        unless the claim holds, the reason of what is expected."""
+        line = self.line()
+        told = [h.detail for h in self.hypotheses if h.ok is False]
+        told += [self.note] if self.status is not Status.HOLDS and self.note not in line else []
+        told += [f"remark: {self.reason}"] if self.reason else []
+        return "\n    ".join([line, *filter(None, told)])
 
 
 def from_dict(data: Mapping[str, Any]) -> Verdict:
@@ -237,6 +250,7 @@ def from_dict(data: Mapping[str, Any]) -> Verdict:
         note=data["note"],
         settings=data["settings"],
         part=data.get("part", ""),
+        reason=data.get("reason", ""),
     )  # fmt: skip
 
 

@@ -25,7 +25,9 @@ from reluflow.landscape.sweep import arc_basins, sweep
 from reluflow.problem import Problem
 
 ARRANGEMENT_WORK = 3e7
-BRANCH_KINKS = 12
+BRANCH_KINKS = 12  # of one sign: branch ends soon
+BRANCH_TRIES = 16  # in all: branch is tried, for so many nodes
+TRIED_NODES = 1_000_000
 METHODS = ("auto", "sweep", "arrangement", "branch", "multistart")
 
 
@@ -34,10 +36,15 @@ def choose(form: Canonical) -> str:
     if form.r == 2 and form.H > 0:
         return "sweep"
     looks = arrangement.work(form.H, form.r)
-    few = max(int((form.kappa > 0).sum()), int((form.kappa < 0).sum())) <= BRANCH_KINKS
+    few = few_kinks(form)
     if form.H <= 1 or looks <= (1e6 if few else ARRANGEMENT_WORK):
         return "arrangement"
-    return "branch" if few else "multistart"
+    return "branch" if few or form.H <= BRANCH_TRIES else "multistart"
+
+
+def few_kinks(form: Canonical) -> bool:
+    """Whether the kinks of either sign are so few that branch ends within its budget."""
+    return max(int((form.kappa > 0).sum()), int((form.kappa < 0).sum())) <= BRANCH_KINKS
 
 
 def extremal_vectors(
@@ -69,8 +76,11 @@ def extremal_vectors(
         search over consistent patterns, for few samples in any dimension. "multistart": ascent and
         descent from `starts` directions; every end is verified, saddles are not looked for and
         `exact` is False. "auto": sweep for rank 2; arrangement while the faces around rays number
-        at most 3e7 (1e6 if branch is at hand); branch up to 12 kinks of either sign; else
-        multistart. Samples on one hyperplane count once, and the rank is that of samples that pull.
+        at most 3e7 (1e6 with at most 12 kinks of either sign); branch up to 12 kinks of either
+        sign or 16 in all; else multistart. With more than 12 of one sign branch has 1e6 nodes at
+        most, and multistart takes its place when they run out (nearly orthogonal samples, whose
+        critical points number 2^n). Samples on one hyperplane count once, and the rank is that of
+        samples that pull.
     tol : float
         Products below ``tol`` |w| |x_k| count as zero; hyperplanes closer than this are merged.
     starts : int
@@ -95,8 +105,10 @@ def extremal_vectors(
     d = problem.d
     if form.r == 0:  # G is 0 everywhere
         return _flat(problem, c, tol)
+    tried = False
     if method == "auto":
         method = choose(form)
+        tried = method == "branch" and not few_kinks(form)
     if method == "sweep" and (form.r > 2 or form.H == 0):
         if form.r > 2:
             raise ReluflowError(
@@ -118,9 +130,13 @@ def extremal_vectors(
         found, lines, sides, exact = arrangement.candidates(form)
         points = verify(form, found, d, _inside(form, found, lines, sides))
     elif method == "branch":
-        found, inside, exact, whole = branch.candidates(form, budget)
-        points, zeros = verify(form, found, d, inside), "open cones" if whole else "found"
-    else:
+        nodes = min(budget, TRIED_NODES) if tried else budget
+        found, inside, exact, whole = branch.candidates(form, nodes)
+        if tried and not exact:
+            method = "multistart"
+        else:
+            points, zeros = verify(form, found, d, inside), "open cones" if whole else "found"
+    if method == "multistart":
         found, inside = multistart.candidates(form, starts, np.random.default_rng(rng))
         points, zeros, exact = verify(form, found, d, inside), "found", False
     if d > form.r:

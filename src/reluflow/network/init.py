@@ -73,18 +73,22 @@ def initialize(
 
     With s = scale / sqrt(m) (``normalize="sqrt_m"``) or s = scale (``normalize="none"``):
 
-    ===============  =============================================================  =========
-    kind             law of one neuron                                              used by
-    ===============  =============================================================  =========
-    balanced         w = s N(0, I), a = +-|w|                                       BF24, LLWA21
-    sphere           w uniform on the sphere of radius s, a = +-s                   TLB26, TK24
-    dominated        w uniform in the ball of radius s, a = +-s                     BF24
-    dominated_box    w uniform in the box [-s, s]^d, a = +-s sqrt(d)                BF24's code
-    gaussian         w = s N(0, I), a = s N(0, outer_factor^2), unbalanced          MMV24, LLWA21
-    he               w = scale N(0, 2/d), a = scale N(0, 2/m)                       LLWA21
+    ===============  ===================================================  =======================
+    kind             law of one neuron                                    used by
+    ===============  ===================================================  =======================
+    balanced         w = s N(0, I), a = +-|w|                             BF24; theory of LLWA21
+                                                                          (hinted) and MMV24
+    sphere           w uniform on the sphere of radius s, a = +-s         TLB26
+    dominated        w uniform in the ball of radius s, a = +-s           BF24's text
+    dominated_box    w uniform in the box [-s, s]^d, a = +-s sqrt(d)      BF24's code
+    gaussian         w = s N(0, I), a = s N(0, outer_factor^2),           BF24, MMV24, LLWA21
+                     unbalanced
+    he               w = scale N(0, 2/d), a = scale N(0, 2/m)             LLWA21
     he_uniform       w = scale U(+-sqrt(6/d)), a = scale U(+-sqrt(6/m))
-    pytorch          w = scale U(+-1/sqrt d), a = scale U(+-1/sqrt m)               TK24, TLB26
-    ===============  =============================================================  =========
+    pytorch          w = scale U(+-1/sqrt d), a = scale U(+-1/sqrt m)     TK24, TLB26's "He"
+    ===============  ===================================================  =======================
+
+    TK24's theory asks for |a| = |w| alone, whatever the directions.
 
     Parameters
     ----------

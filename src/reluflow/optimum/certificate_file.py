@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from reluflow._version import __version__
 from reluflow.errors import ReluflowError
+from reluflow.runtime.files import write_text
 
 Array = NDArray[np.float64]
 
@@ -114,15 +115,10 @@ def write_certificate(certificate: Certificate, path: str | os.PathLike[str]) ->
             for name, array in certificate.arrays.items()
         },
     }
-    beside = target.with_name(target.name + ".part")
     try:
-        beside.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
-        os.replace(beside, target)
+        return write_text(target, json.dumps(document, allow_nan=False))
     except OSError as error:
         raise ReluflowError(f"cannot write {target}: {error.strerror or error}") from None
-    finally:
-        beside.unlink(missing_ok=True)
-    return target
 
 
 def read_certificate(path: str | os.PathLike[str], max_bytes: int = 1 << 28) -> Certificate:

@@ -43,6 +43,13 @@ def mixed(problem: Problem, net: Network) -> int:
     return int(np.count_nonzero(on.any(axis=0) & ~on.all(axis=0)))
 
 
+def off_the_line(problem: Problem, net: Network) -> float:
+    """sup |f(x) - <beta*, (x, 1)>| over the 100 grid points on [-1, 1] of the figure."""
+    x = np.linspace(-1.0, 1.0, 100)
+    line = np.column_stack([x, np.ones_like(x)]) @ problem.known["beta_star"]
+    return float(np.abs(net(x[:, None]) - line).max())
+
+
 @dataclass(frozen=True, eq=False)
 class ThreePoints:
     """A run on the three points, with the ends of its phases 2a and 2 as steps."""
@@ -157,6 +164,7 @@ def _numbers(made: ThreePoints) -> dict[str, Any]:
         "mse": float(np.mean((f - made.problem.y) ** 2)),
         "least_squares_mse": known["limit_mse"],
         "distance_to_line": float(np.max(np.abs(f - known["limit_outputs"]))),
+        "distance_on_interval": off_the_line(made.problem, final),
         "end_of_2a": made.ends[0],
         "end_of_2": made.ends[1],
         "half_fallen": made.half,
@@ -204,6 +212,7 @@ def seen(made: ThreePoints, scale: float, lr: float) -> list[Comparison]:
         equals(idle, 0.0, tolerance=0.0, what="end: move of neurons that never were active"),
         equals(np.mean((final(problem.X) - problem.y) ** 2), 0.1750427350, tolerance=1e-10,
                what="end: mean squared error"),
+        at_most(off_the_line(problem, final), 1e-6, what="end: |f - line| on [-1, 1]"),
         equals(angle[1], 95.5, tolerance=0.05, what="end: angle of sum a w, beta* (degrees)"),
     ]  # fmt: skip
 
@@ -213,7 +222,7 @@ def _summary(made: ThreePoints, numbers: dict[str, Any]) -> list[str]:
         f"{numbers['neurons']:,} neurons, {numbers['steps']:,} gradient steps: {made.run.status}",
         f"Mean squared error {numbers['mse']:.10f}; the least-squares line has "
         f"{numbers['least_squares_mse']:.10f} and differs by {numbers['distance_to_line']:.1e} "
-        "at the samples.",
+        f"at the samples, by {numbers['distance_on_interval']:.1e} on [-1, 1].",
         f"{numbers['active_on_all']:,} neurons are active on all samples, "
         f"{numbers['active_on_none']:,} on none, {numbers['active_on_some']} on some: the network "
         "has become one line.",
@@ -235,6 +244,6 @@ def _caption(numbers: dict[str, Any]) -> str:
         f"done, sum of a^2 {mass:.3f}), phase 2 at step {near:,}, where the last plateau begins "
         f"({100 * LEFT:g} % left, sum of a^2 {more:.2f}, sum of a w within {gap:.3f} of beta*). In "
         "the last row the network covers the dashed line. Neurons with a < 0 close to D* "
-        "leave the data last: how long depends on the draw and grows with the width (at 2,000 "
-        "neurons none to one is left at step 7,200), their norm is below the scale of the start."
+        "leave the data last: how long depends on the draw and grows with the width (here until "
+        f"step {numbers['mixed_last_at']:,}), their norm is below the scale of the start."
     )

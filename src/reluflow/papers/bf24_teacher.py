@@ -60,12 +60,12 @@ class Course:
     @cached_property
     def frames(self) -> list[int]:
         """Records of the five rows: the first plateau ends, the second is half over, a fourth
-        neuron is there, and both ends."""
+        neuron is there (the last record if none comes), and both ends."""
         t, ends = self.run.times, self.phases.plateaus
         middle = math.sqrt(ends[1, 0] * ends[1, 1])
         plateau = int(np.searchsorted(t, middle))
         more = self.bundles[plateau:] >= 4
-        later = plateau + int(np.argmax(more)) if more.any() else (plateau + len(t)) // 2
+        later = plateau + int(np.argmax(more)) if more.any() else len(t) - 1
         return [0, int(np.searchsorted(t, ends[0, 1])), plateau, later, len(t) - 1]
 
     @property
@@ -140,6 +140,8 @@ def seen_in(made: Course) -> list[Comparison]:
         at_least(gaps[2], 40.0, what="first plateau: largest angle without a neuron (degrees)"),
         equals(made.bundles[made.frames[2]], 1, tolerance=0, what="first plateau: neurons"),
         at_most(np.ptp(f[2]) / f[2].mean(), 0.5, what="first plateau: range of f over its mean"),
+        at_least(made.bundles[made.frames[3]], 4, what="the last neurons start: neurons"),
+        at_most(made.frames[3], made.frames[4] - 1, what="which is a record before the end"),
         equals(made.bundles[-1], 5, tolerance=0, what="end: neurons"),
         equals(dips(grid, teacher), 3, tolerance=0, what="dips of the teacher"),
         equals(dips(grid, f[-1]), 1, tolerance=0, what="end: dips of f, two bumps are missed"),
@@ -192,8 +194,10 @@ def _loss(made: Course) -> Panel:
 
 def _caption(made: Course, draw: int) -> str:
     jumps = ", ".join(f"{1000 * t:,.0f}" for t in made.phases.jumps)
+    wide = "not located" in made.run.status
+    located = "not located at this width" if wide else "located from step 20,000 on"
     return (
-        "Gradient flow, a step stands for time 0.001; kinks are located from step 20,000 on. The "
+        f"Gradient flow, a step stands for time 0.001; kinks are {located}. The "
         f"paper's sample of 40 points is not published: ours is draw {draw} of ten, chosen as the "
         "first whose run ends with five neurons as the paper's does (the full size lists the ends "
         "of all ten). A neuron in effect is a bundle within neighbouring sectors of 5 "

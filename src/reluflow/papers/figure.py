@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reluflow.claims.claim import Check, Found, paper_modules, register
-from reluflow.claims.verdict import Comparison, Verdict
+from reluflow.claims.verdict import Comparison, Hypothesis, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.report.traces import Picture
 from reluflow.trajectory import Trajectory
@@ -17,6 +17,12 @@ from reluflow.trajectory import Trajectory
 
 class Skipped(ReluflowError):
     """A figure that cannot be made here; the message says what it needs."""
+
+    @property
+    def found(self) -> Found:
+        """Its check's word: out of scope, and nothing else was expected."""
+        unmet = Hypothesis("what the figure needs is there", False, str(self))
+        return Found((), [unmet], possible=False)
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Drawn:
         What differs from the paper's figure, and why.
     films : mapping
         Runs to animate beside the pictures, by name.
+    hypotheses : sequence of Hypothesis
+        What the figure's statement rests on; one that fails puts the check out of scope.
     """
 
     pictures: Sequence[Picture]
@@ -45,6 +53,13 @@ class Drawn:
     seen: Sequence[Comparison]
     caption: str = ""
     films: Mapping[str, Trajectory] = field(default_factory=dict)
+    hypotheses: Sequence[Hypothesis] = ()
+
+    @property
+    def found(self) -> Found:
+        """Its check's word; where a hypothesis fails at this size nothing else was expected."""
+        tested = all(h.ok is not False for h in self.hypotheses)
+        return Found(self.seen, self.hypotheses, possible=tested)
 
 
 @dataclass(frozen=True)
@@ -119,7 +134,10 @@ def figure(
         FIGURES[paper, name] = spec
 
         def look(*, seed: int = 0, **settings: Any) -> Found:
-            return Found(make(seed=seed, **settings).seen)
+            try:
+                return make(seed=seed, **settings).found
+            except Skipped as reason:
+                return reason.found
 
         register(Check(spec.id, "stated", "", make.__module__, experiment=look, sizes=sizes))
         return make

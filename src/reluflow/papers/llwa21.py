@@ -12,6 +12,7 @@ from reluflow.optimum.kkt import kkt
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.llwa21_runs import (
     BLACK,
+    LEAST,
     ORANGE,
     PURPLE,
     TEAL,
@@ -90,7 +91,8 @@ def figure1_left(*, q: float, seed: int = 0) -> Drawn:
         ),
         at_most(_bend(this, run.final), 1e-3, what="bend of the trained boundary"),
         at_least(shares[0], 0.9999, what="trained: margin over the largest"),
-        at_least(shares[1], 1 - 2 / q, what="started on the KKT direction: margin over largest"),
+        # noted .9995 at q = 2000, less half the last digit; the gap goes as 1/q
+        at_least(shares[1], 1 - 1.1 / q, what="started on the KKT direction: margin over largest"),
     ]
     numbers = {
         "kkt_residual": found.residual, "kkt_margin": found.margin, "kkt_ratio": ratio,
@@ -156,7 +158,7 @@ def _one_neuron_figure(
         at_least(cosine, 1 - 1e-12, what="cosine of w+ and the linear separator"),
         at_least(_bend(this, best.network), 0.05, what="bend of the largest-margin boundary"),
         at_most(_bend(this, run.final), 5e-3, what="bend of the trained boundary"),
-        at_least(share, 0.999, what="trained: margin over that of the one neuron"),
+        at_least(share, LEAST[name], what="trained: margin over that of the one neuron"),
         at_most(share, 1.0, what="trained: margin over that of the one neuron"),
         at_most(error, 2e-2, what="trained: distance of f to the one neuron, relative"),
         at_least(wide, 1.2, what="trained from He itself: margin over that of the one neuron"),

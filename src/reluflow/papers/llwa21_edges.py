@@ -201,7 +201,8 @@ def figure3(*, t_end: float, seed: int = 0) -> Drawn:
 def _sides(edge: Edge, apart: bool = False, towards: bool = False) -> list[Comparison]:
     """Signs of the speeds on either side of the hyperplane."""
     active, other = edge.speeds()
+    above, below = (at_most if down else at_least for down in (towards, apart))
     return [
-        at_least(-active if towards else active, 0.0, what=f"{edge.name}: speed above"),
-        at_least(-other if apart else other, 0.0, what=f"{edge.name}: speed below"),
+        above(active, 0.0, what=f"{edge.name}: speed above"),
+        below(other, 0.0, what=f"{edge.name}: speed below"),
     ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.optimum.kkt import kkt
 from reluflow.papers.figure import Drawn, figure
-from reluflow.papers.llwa21_runs import SCALE, TEAL, M, case, trained
+from reluflow.papers.llwa21_runs import LEAST, SCALE, TEAL, M, case, trained
 from reluflow.report.boundary import boundary_panel
 from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.sweep import sweep
@@ -26,7 +26,6 @@ VIEWS = {
     "middle": (-3.3, 3.3, -3.0, 3.0),
     "right": (-1.2, 1.2, -1.2, 1.2),
 }
-LEAST = {"left": 0.9999, "middle": 0.999, "right": 0.999}  # share of the margin to reach
 SWEPT = {"hard": "points farther away than in (b)", "middle": "the points of (b)"}
 
 
@@ -50,9 +49,7 @@ def end_of(name: str, scale: float, m: int, q: float, seed: int) -> dict[str, fl
 def swept(name: str, scales: Sequence[float], draws: int, q: float, seed: int) -> dict[str, Array]:
     """Margins and smoothed margins, shape (scales, draws); draws keep their directions."""
     grid = {"name": name, "scale": list(scales), "m": M, "q": q}
-    table = sweep(
-        end_of, grid, seeds=draws, seed=seed, shared=["scale"], executor="serial", progress=False
-    )
+    table = sweep(end_of, grid, seeds=draws, seed=seed, shared=["scale"], progress=False)
     found = table.to_xarray(["margin", "smoothed"]).sel(scale=list(scales))
     return {key: np.asarray(found[key]) for key in ("margin", "smoothed")}
 

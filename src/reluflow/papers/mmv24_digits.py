@@ -12,6 +12,7 @@ from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Skipped
 from reluflow.problem import Problem, datasets
+from reluflow.report.traces import Image, Panel
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.observables import Observable, cosines
 
@@ -19,6 +20,7 @@ Array = NDArray[np.float64]
 
 WIDTH, STD, LR, STEPS = 50, 1e-6, 2e-3, 15_000
 EVERY = 50  # steps between records
+DRAWN = 300  # images of each digit in the heat map
 
 
 def digits(positive: int, negative: int, per_class: int | None) -> Problem:
@@ -50,6 +52,34 @@ def mean_cosines(problem: Problem, net: Network) -> Array:
     means, sums = mean_neurons(net), class_sums(problem)
     size = np.linalg.norm(means, axis=1) * np.linalg.norm(sums, axis=1)
     return np.divide(np.sum(means * sums, axis=1), size, out=np.zeros(2), where=size > 0)
+
+
+def shown_images(problem: Problem) -> Problem:
+    """A few hundred images of each digit, evenly taken, the positive digit first."""
+    rows = [np.flatnonzero(problem.y == s) for s in (1.0, -1.0)]
+    taken = [r[np.linspace(0, len(r) - 1, min(DRAWN, len(r))).astype(int)] for r in rows]
+    keep = np.concatenate(taken)
+    return problem.replace(X=problem.X[keep], y=problem.y[keep], known={})
+
+
+def heat_map(few: Problem) -> Panel:
+    """Inner products of images, ordered by label."""
+    K = few.X @ few.X.T
+    limit = float(np.quantile(np.abs(K), 0.98))
+    return Panel([Image(np.clip(K, -limit, limit), bar=True)], "inner products, by label",
+                 axes=False, equal=True)  # fmt: skip
+
+
+def right_pairs(problem: Problem) -> tuple[float, list[float]]:
+    """Share of signed pairs y_i y_k <x_i, x_k> > 0 among the images drawn, and by block.
+
+    Blocks are both digits with themselves, then one with the other.
+    """
+    few = shown_images(problem)
+    right = np.outer(few.y, few.y) * (few.X @ few.X.T) > 0
+    one = few.y > 0
+    blocks = [right[np.ix_(a, b)] for a, b in ((one, one), (~one, ~one), (one, ~one))]
+    return float(right.mean()), [float(block.mean()) for block in blocks]
 
 
 @dataclass(frozen=True, eq=False)

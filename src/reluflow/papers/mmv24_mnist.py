@@ -16,48 +16,36 @@ from reluflow.flow.stops import loss_below
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.mmv24 import NEGATIVE, POSITIVE
 from reluflow.papers.mmv24_digits import (
+    DRAWN,
     LR,
     STEPS,
     Course,
     class_sums,
     course,
     digits,
+    heat_map,
     mean_neurons,
+    right_pairs,
+    shown_images,
     small_start,
 )
-from reluflow.problem import Problem
 from reluflow.report.images import directions_picture
-from reluflow.report.traces import Band, Image, Line, Panel, Picture, Rule, Trace
+from reluflow.report.traces import Band, Line, Panel, Picture, Rule, Trace
 
 Array = NDArray[np.float64]
 
 PAIRS = {"F5": (1, 0), "F10": (3, 8), "F11": (1, 7)}
 QUICK: dict[str, Any] = {"per_class": 300, "descent": False}
 FULL: dict[str, Any] = {"per_class": None, "descent": True}
-DRAWN = 300  # images of each digit in the heat map
 GROWN = 0.9  # loss that tells growth
+POSITIVE_PAIRS = {"F5": 0.93, "F10": 0.64, "F11": 0.80}  # share of signed pairs, 1,000 a digit
+KEPT = 0.87  # cosine at the end: mean neurons of 0/1 stay above, those of other pairs fall below
 
 
 def courses(name: str, per_class: int | None, descent: bool, seed: int) -> list[Course]:
     """Descent, if asked for, then flow."""
     methods = ("descent", "flow") if descent else ("flow",)
     return [course(PAIRS[name], per_class, method, seed) for method in methods]
-
-
-def shown_images(problem: Problem) -> Problem:
-    """A few hundred images of each digit, evenly taken, the positive digit first."""
-    rows = [np.flatnonzero(problem.y == s) for s in (1.0, -1.0)]
-    taken = [r[np.linspace(0, len(r) - 1, min(DRAWN, len(r))).astype(int)] for r in rows]
-    keep = np.concatenate(taken)
-    return problem.replace(X=problem.X[keep], y=problem.y[keep], known={})
-
-
-def heat_map(few: Problem) -> Panel:
-    """Inner products of images, ordered by label."""
-    K = few.X @ few.X.T
-    limit = float(np.quantile(np.abs(K), 0.98))
-    return Panel([Image(np.clip(K, -limit, limit), bar=True)], "inner products, by label",
-                 axes=False, equal=True)  # fmt: skip
 
 
 def cosine_panel(made: Sequence[Course], group: int, digit: int) -> Panel:
@@ -128,14 +116,14 @@ def agree(made: Sequence[Course]) -> list[Comparison]:
 
 
 def measured(made: Sequence[Course]) -> dict[str, Any]:
-    """Numbers at the iterations that the digest of the paper names."""
+    """Numbers at iterations from the start to the end."""
     c = made[0]
     few = shown_images(c.problem)
-    signed = np.outer(few.y, few.y) * (few.X @ few.X.T)
     steps = (0, 1000, 1500, 2000, 2500, 3000, 3500, 5000, 6000, STEPS)
     return {
         "images": c.problem.n,
-        "pairs_positive": float(np.mean(signed > 0)),
+        "pairs_positive": right_pairs(c.problem)[0],
+        "pairs_positive_by_block": right_pairs(c.problem)[1],
         "mu_of_the_images_drawn": least_cosine(few),
         "class_sum_cosine": float(_cosine(*class_sums(c.problem))),
         "loss": {s: float(c.run.loss[c.at(s)]) for s in steps},
@@ -152,8 +140,10 @@ def _cosine(u: Array, v: Array) -> float:
     return float(u @ v / np.linalg.norm(u) / np.linalg.norm(v))
 
 
-def drawn(name: str, made: Sequence[Course], seen: list[Comparison], more: dict[str, Any]) -> Drawn:
-    """The figure with its sentences."""
+def drawn(
+    name: str, made: Sequence[Course], seen: list[Comparison], more: dict[str, Any], words: str = ""
+) -> Drawn:
+    """The figure with its sentences; ``words`` end the caption."""
     c, numbers = made[0], {**measured(made), **more}
     cost = {k.name: k.run.cost for k in made}
     summary = [
@@ -182,15 +172,18 @@ def drawn(name: str, made: Sequence[Course], seen: list[Comparison], more: dict[
         "exponential loss, pixels in [0, 1] less their mean, the digit named first positive. "
         "Centring makes the two sums opposite, so that their cosine is -1 by construction. The "
         f"heat map shows {DRAWN} images of each digit, colours cut at the 98 % quantile; images "
-        "are red where positive, blue where negative, each in its own range."
+        f"are red where positive, blue where negative, each in its own range.{words}"
     )
     return Drawn(pictures_of(made, PAIRS[name]), numbers, summary, seen, caption)
 
 
-def common(c: Course, since: int) -> list[Comparison]:
+def common(name: str, c: Course, since: int) -> list[Comparison]:
     """What the three figures share."""
     late = c.steps >= since
+    share, blocks = right_pairs(c.problem)
     return [
+        equals(share, POSITIVE_PAIRS[name], tolerance=0.03, what="heat map: share of signed pairs"),
+        at_least(min(blocks), 0.5, what="heat map: share of the expected sign, least of 3 blocks"),
         at_most(np.abs(c.run["mean_cosines"][0]).max(), 0.3, what="cosine at the start"),
         at_most(c.run["stable_rank"][late].max(), 2.0, what=f"stable rank from {since:,} on"),
         equals(_cosine(*class_sums(c.problem)), -1.0, tolerance=1e-9, what="cosine of the sums"),
@@ -209,12 +202,17 @@ def figure5(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
         at_least(c.run["mean_cosines"][c.at(2000)].min(), 0.99, what="mean neurons at 2,000"),
         at_least(c.run.loss[c.at(2000)], 0.99, what="loss at 2,000"),
         at_most(c.run.loss[c.at(3500)], 0.5, what="loss at 3,500"),
-        at_least(c.run["mean_cosines"][-1].min(), 0.85, what="least cosine of mean neurons, end"),
+        at_least(c.run["mean_cosines"][-1].min(), KEPT, what="least cosine of mean neurons, end"),
         at_most(c.run["mean_cosines"][-1].max(), 0.99, what="largest cosine of mean neurons, end"),
-        *common(c, 1500),
+        *common("F5", c, 1500),
         *agree(made),
     ]
-    return drawn("F5", made, seen, {})
+    words = (
+        " That every neuron has a cosine above 0.9 at 2,000 is not asked: of fifty unbalanced "
+        f"neurons the slowest decides it, here at {c.least_cosine(2000):.2f}. Asked are 90 % of "
+        "them at 2,000, 95 % at 2,500, and the mean neurons."
+    )
+    return drawn("F5", made, seen, {}, words)
 
 
 @figure("MMV24", "F10", title="MNIST 3 and 8: slower alignment, later growth",
@@ -227,8 +225,12 @@ def figure10(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
     seen = [
         at_least(top.min(), 0.95, what="largest cosine of a mean neuron, less aligned class"),
         at_least(c.run.loss[c.at(3500)], 0.9, what="loss at 3,500, where 0/1 has fallen"),
-        at_most(c.run["mean_cosines"][-1].max(), 0.9, what="largest cosine of mean neurons, end"),
-        *common(c, 6000),
+        at_most(
+            c.run["mean_cosines"][-1].max(),
+            KEPT,
+            what="largest cosine of mean neurons, end: less than 0/1 keeps",
+        ),
+        *common("F10", c, 6000),
         *agree(made),
     ]
     return drawn("F10", made, seen, {})
@@ -252,8 +254,12 @@ def figure11(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
     seen = [
         at_least(grown["F11"] - grown["F5"], 200, what="growth of 1/7 after that of 0/1 (steps)"),
         at_least(grown["F10"] - grown["F11"], 200, what="growth of 3/8 after that of 1/7 (steps)"),
-        at_most(c.run["mean_cosines"][-1].max(), 0.9, what="largest cosine of mean neurons, end"),
-        *common(c, 3000),
+        at_most(
+            c.run["mean_cosines"][-1].max(),
+            KEPT,
+            what="largest cosine of mean neurons, end: less than 0/1 keeps",
+        ),
+        *common("F11", c, 3000),
         *agree(made),
     ]
     return drawn("F11", made, seen, {"growth_by_flow": {k: grown[k] for k in PAIRS},

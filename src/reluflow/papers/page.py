@@ -35,7 +35,7 @@ def write_index(
     everything = [v for f in figures for v in f.verdicts] + list(verdicts)
     papers = [p for p in PAPERS if any(v.paper == p for v in everything)]
     words = {
-        "quick": "quick size, in seconds",
+        "quick": "quick size",
         "scaled": "the papers' own sizes, deep networks scaled down",
         "full": "the papers' own sizes",
     }

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from reluflow.claims.claim import Check, Found, load_all
-from reluflow.claims.run import as_found, try_check, verdict_of
-from reluflow.claims.verdict import Hypothesis, Status, Verdict, from_dict
+from reluflow.claims.run import try_check, verdict_of
+from reluflow.claims.verdict import Status, Verdict, from_dict
 from reluflow.papers import record
 from reluflow.papers.figure import Drawn, Figure, Skipped, Spec, all_figures
 from reluflow.report.animate import animate
@@ -101,10 +101,10 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
     try:
         drawn = spec.make(seed=seed, **spec.sizes[size], **_room(spec, folder))
     except Skipped as reason:
-        unmet = [Hypothesis("what the figure needs is there", False, str(reason))]
-        verdict = verdict_of(check, as_found(()), unmet, settings)
+        found = reason.found
+        verdict = verdict_of(check, found, found.hypotheses, settings, known=True)
         return _empty(spec, f"Skipped: {reason}", settings, verdict)
-    verdict = verdict_of(check, as_found(drawn.seen), (), settings, known=True)
+    verdict = verdict_of(check, drawn.found, drawn.hypotheses, settings, known=True)
     files, panels = _render(drawn, folder, stem)
     films = [
         animate(run, folder / f"{stem}-{name}.gif", progress=False).name

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from reluflow.errors import ReluflowError
 from reluflow.papers.figure import Figure, Spec, chosen
 from reluflow.papers.parts import Row, figure_in, run_parts, verdict_in
 from reluflow.runtime import Progress
+
+DEVICES = ("cpu", "cuda", "auto")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ def reproduce(
     *,
     seed: int = 0,
     workers: int | None = None,
+    device: str | None = None,
     progress: bool | str = "auto",
     say: bool = False,
 ) -> Reproduction:
@@ -57,11 +62,15 @@ def reproduce(
         Folder for pictures, records and ``index.html``; made if needed. What is there already,
         with the same settings and version, is not made again.
     size : {"quick", "scaled", "full"}
-        A version in seconds, the papers' own sizes with deep networks scaled down to a machine
-        without a GPU, or the papers' own sizes.
+        A smaller version (a paper in about a minute on two cores), the papers' own sizes with
+        deep networks scaled down to a machine without a GPU, or the papers' own sizes.
     seed : int
+        Of random draws; figures with a fixed sample keep theirs.
     workers : int, optional
         Processes that share the work, all cores by default; 0 for this process alone.
+    device : {"cpu", "cuda", "auto"}, optional
+        Where deep networks are trained; by default what RELUFLOW_DEVICE says, or a GPU where
+        there is one. At full size the CPU is used only if it is asked for.
     progress : bool or "auto"
         One display for the whole job.
     say : bool
@@ -69,13 +78,14 @@ def reproduce(
     """
     if size not in SIZES:
         raise ReluflowError(f"size must be one of {', '.join(SIZES)}, got {size!r}")
+    _check_device(device)
     specs, checks = _wanted(paper, figure)
     folder = _folder(out)
     names = [check.name for check in checks]
     # the first part has the machine for itself while kernels compile: a short one
     parts = names[:1] + [f"figure {spec.id}" for spec in specs] + names[1:]
     began, done = time.monotonic(), 0
-    with Progress(len(parts), "reproduce", progress, overall=True) as bar:
+    with _on(device), Progress(len(parts), "reproduce", progress, overall=True) as bar:
 
         def each(row: Row) -> None:
             nonlocal done
@@ -85,14 +95,32 @@ def reproduce(
                 bar.say(_said(row))
 
         rows = run_parts(parts, folder, size, [seed], workers, each)
-    drawn = {row["part"] for row in rows if row["part"].startswith("figure ")}
-    figures = [figure_in(row, folder, size) for row in rows if row["part"] in drawn]
+        drawn = {row["part"] for row in rows if row["part"].startswith("figure ")}
+        figures = [figure_in(row, folder, size) for row in rows if row["part"] in drawn]
     verdicts = [verdict_in(row) for row in rows if row["part"] not in drawn]
     from reluflow.papers.page import write_index
 
     shown = {spec.id: set(spec.claims) for spec in specs}
     page = write_index(folder, figures, verdicts, shown, size)
     return Reproduction(tuple(figures), tuple(verdicts), page)
+
+
+@contextlib.contextmanager
+def _on(device: str | None) -> Iterator[None]:
+    """Tell the device by the environment, which worker processes share."""
+    from reluflow.papers.tk24_dominoes_run import DEVICE
+
+    before = os.environ.get(DEVICE)
+    if device is not None:
+        os.environ.pop(DEVICE, None)
+    if device not in (None, "auto"):  # "auto" is what is done where nothing is said
+        os.environ[DEVICE] = str(device)
+    try:
+        yield
+    finally:
+        os.environ.pop(DEVICE, None)
+        if before is not None:
+            os.environ[DEVICE] = before
 
 
 def _said(row: Row) -> str:
@@ -104,6 +132,18 @@ def _said(row: Row) -> str:
     return f"{row['part'].replace('figure ', '').replace('-', ' ')}: " + (
         "already done" if again else how
     )
+
+
+def _check_device(device: str | None) -> None:
+    """Refuse a device that is unknown, or that is not here."""
+    if device not in (None, *DEVICES):
+        raise ReluflowError(f"device must be one of {', '.join(DEVICES)}, got {device!r}")
+    from reluflow.torch.need import has_torch
+
+    if device == "cuda" and has_torch():
+        from reluflow.torch.batches import device_of
+
+        device_of(device)
 
 
 def _wanted(paper: str | None, figure: str | None) -> tuple[list[Spec], list[Check]]:

@@ -175,6 +175,6 @@ def _seen(run: Trajectory, scales: tuple[float, ...], found: dict[str, Any]) -> 
         at_most(angle, 0.01, what="largest angle (rad)"),
         at_most(alike, 0.25, what="difference of opposite neurons' angles over the largest angle"),
         at_most(found["final_angle"], 2e-4, what="final angle (rad)"),
-        at_least(found["margin_ratio"], 0.9999, what="normalised margin over the largest"),
+        at_least(found["margin_ratio"], 0.99999, what="normalised margin over the largest"),
         at_most(run.loss[-1], 1e-12, what="final loss"),
     ]

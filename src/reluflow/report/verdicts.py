@@ -34,7 +34,17 @@ def _measured(verdict: Verdict) -> list[str]:
         what = f"{c.what}: " if c.what else ""
         lead = "counterexample: " if known and c.status is Status.FAILS else ""
         shown.append(f"{lead}{what}{c.measured:.6g} {c.sense} {c.bound:.6g}{tolerance}{error}")
-    return shown or ([verdict.note] if verdict.note else [])
+    shown += _lines(verdict.note)
+    return shown + ([f"remark: {verdict.reason}"] if verdict.reason else [])
+
+
+def _lines(note: str) -> list[str]:
+    """A note; one that lists many things, line by line below what it lists."""
+    head, _, rest = note.partition(": ")
+    items = rest.split("; ")
+    if len(items) > 3:
+        return [head + ":", *items]
+    return [note] if note else []
 
 
 def _rests_on(verdict: Verdict) -> list[str]:

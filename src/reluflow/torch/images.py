@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
+import pickletools
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ SUBSET = "cifar10_subset.npz"
 CIFAR_FOLDERS = ("cifar-10-batches-py", "cifar10")
 _MAX_BYTES = 1 << 26  # twice a batch file
 _MAX_ARRAY = 1 << 28
+_INTEGERS = tuple(f"{sign}{size}" for sign in "ui" for size in (1, 2, 4, 8))
 _BROKEN = (
     pickle.UnpicklingError, EOFError, ImportError, MemoryError, OverflowError, AttributeError,
     LookupError, TypeError, ValueError,
@@ -72,7 +75,7 @@ def cifar10_images(
     Notes
     -----
     The batches are pickles. Only the array, string and container types they consist of are let
-    through; anything else in such a file is refused unread.
+    through; anything else in such a file is refused unread. No array is larger than its file.
     """
     _check_split(split)
     root = folder if folder is not None else os.environ.get(mnist.FOLDER_VARIABLE)
@@ -95,15 +98,43 @@ def _check_split(split: str) -> None:
         raise ReluflowError(f"split must be 'train' or 'test', got {split!r}")
 
 
+class _Type:
+    """Stands for ``numpy.dtype`` while a file is read: its name and byte order."""
+
+    def __init__(self, name: str, *ignored: Any) -> None:
+        self.name, self.order = name, "|"
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.order = state[1]
+
+
+class _Array:
+    """Stands for ``numpy.ndarray``: shape and type as announced, bytes as they are in the file."""
+
+    def __init__(self, *ignored: Any) -> None:
+        self.state: tuple[Any, ...] = ()
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.state = state
+
+    def array(self) -> NDArray:
+        """The array, if there are as many bytes as its shape and type ask for."""
+        _, shape, kind, columns_first, raw = self.state
+        if not isinstance(kind, _Type) or kind.name not in _INTEGERS or columns_first:
+            raise ValueError("expected arrays of integers in row order")
+        raw = raw.encode("latin1") if isinstance(raw, str) else raw
+        return np.frombuffer(raw, np.dtype(f"{kind.order}{kind.name}")).reshape(shape)
+
+
 class _Plain(pickle.Unpickler):
-    """Reads arrays, numbers, strings, lists and dicts; nothing that could run."""
+    """Reads arrays, numbers, strings, lists and dicts; nothing that could run or claim memory."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The few names a pickled array of bytes is made of."""
+        """What stands for the few names a pickled array is made of."""
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
-            return np.empty(0).__reduce__()[0]
+            return _Array
         if module == "numpy" and name in ("ndarray", "dtype"):
-            return getattr(np, name)
+            return _Array if name == "ndarray" else _Type
         if (module, name) == ("_codecs", "encode"):
             return _encode
         raise pickle.UnpicklingError(f"{module}.{name} does not belong into a CIFAR-10 batch")
@@ -113,6 +144,18 @@ def _encode(text: str, encoding: str = "latin1") -> bytes:
     return text.encode(encoding)
 
 
+def _unpickle(content: bytes) -> Any:
+    """What a batch holds; lengths and places announced in it are checked before they are used."""
+    for code, argument, _ in pickletools.genops(content):
+        if code.name.endswith("PUT") and not 0 <= int(argument or 0) <= len(content):
+            raise pickle.UnpicklingError(f"place {argument} in a file of {len(content)} bytes")
+    return _Plain(io.BytesIO(content), encoding="latin1").load()
+
+
+def _as_array(value: Any) -> NDArray:
+    return value.array() if isinstance(value, _Array) else np.asarray(value)
+
+
 def _batch(path: Path) -> tuple[Bytes, Bytes]:
     if path.stat().st_size > _MAX_BYTES:
         raise ReluflowError(
@@ -120,9 +163,8 @@ def _batch(path: Path) -> tuple[Bytes, Bytes]:
             "the file is not what its name says"
         )
     try:
-        with path.open("rb") as file:
-            content = _Plain(file, encoding="latin1").load()
-        data, labels = np.asarray(content["data"]), np.asarray(content["labels"])
+        content = _unpickle(path.read_bytes())
+        data, labels = _as_array(content["data"]), _as_array(content["labels"])
     except _BROKEN as error:
         raise ReluflowError(
             f"{path} is not a CIFAR-10 batch ({error}): download it again"

@@ -14,6 +14,7 @@ import xarray as xr
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem, losses
+from reluflow.runtime import beside
 from reluflow.trajectory.status import Status
 from reluflow.trajectory.trajectory import States, Trajectory
 
@@ -68,14 +69,11 @@ def save(run: Trajectory, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise ReluflowError(f"folder {target.parent} does not exist: create it first")
-    beside = target.with_name(target.name + ".part")
     try:
-        to_dataset(run).to_netcdf(beside, engine="h5netcdf")
-        os.replace(beside, target)
+        with beside(target) as part:
+            to_dataset(run).to_netcdf(part, engine="h5netcdf")
     except OSError as error:
         raise ReluflowError(f"cannot write {target}: {error.strerror or error}") from None
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str], max_bytes: int) -> Trajectory:

@@ -67,7 +67,7 @@ class Trajectory:
     status : Status
         A sentence; ``status.code`` for programs.
     cost, settings : mappings
-        What the run used, and everything needed to repeat it (versions and seed included).
+        What the run used; what it was asked for, and versions.
     events : mapping
         Kinks met by a flow: arrays neuron, sample, time and kind of equal length.
     """

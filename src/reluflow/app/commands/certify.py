@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reluflow.app.base import AsJson, app, print_json
+from reluflow.app.options import Bias, Leak, LossName, Reduction, With, data_of
+from reluflow.errors import ReluflowError
+
+if TYPE_CHECKING:
+    from reluflow.trajectory import Trajectory
 
 
 @app.command()
@@ -24,16 +29,30 @@ def certify(
     every: Annotated[
         bool, typer.Option("--all", help="Also list claims whose hypotheses fail here.")
     ] = False,
+    loss: LossName = None,
+    leak: Leak = None,
+    reduction: Reduction = None,
+    bias: Bias = None,
+    options: With = None,
     as_json: AsJson = False,
 ) -> None:
     """Check what the papers' theorems say about a run, or about data alone.
 
-    Exit code 1 if a claim fails.
+    Options of the problem are for DATA; a stored run has its own. Exit code 1 if a claim fails.
     """
     from reluflow.claims.certify import certify as check
     from reluflow.claims.verdict import Status
 
-    problem, run = _read(what)
+    run = None
+    if Path(what).suffix.lower() == ".nc":
+        given = {
+            "--loss": loss, "--leak": leak, "--reduction": reduction, "--bias": bias,
+            "--with": options or None,
+        }  # fmt: skip
+        run = _stored(what, [name for name, value in given.items() if value is not None])
+        problem = run.problem
+    else:
+        problem = data_of(what, loss, leak, reduction, bias, options)
     found = check(problem, run, claims or None, out)
     failed = [v for v in found if v.status is Status.FAILS]
     if as_json:
@@ -52,13 +71,13 @@ def certify(
     raise typer.Exit(1 if failed else 0)
 
 
-def _read(what: str) -> tuple[Any, Any]:
-    """(problem, run) of a stored run; (problem, None) of data."""
-    if Path(what).suffix.lower() == ".nc":
-        from reluflow.trajectory import Trajectory
+def _stored(what: str, given: list[str]) -> Trajectory:
+    """A stored run, which has its problem with it."""
+    from reluflow.trajectory import Trajectory
 
-        run = Trajectory.load(what)
-        return run.problem, run
-    from reluflow.problem import datasets
-
-    return datasets.load(what), None
+    if given:
+        raise ReluflowError(
+            f"{given[0]} changes data, and {what} is a stored run with its own: leave it out, or "
+            "give the data instead"
+        )
+    return Trajectory.load(what)

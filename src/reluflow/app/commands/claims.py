@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.app.base import AsJson, Workers, app, print_json
+from reluflow.app.base import AsJson, Scaled, Workers, app, print_json, size_given
 from reluflow.errors import ReluflowError
 
 
@@ -19,7 +19,10 @@ def claims(
     run: Annotated[
         bool, typer.Option("--run", help="Run the experiments of these claims.")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="With --run: at full size.")] = False,
+    scaled: Scaled = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --run: at full size, not the quick one.")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="With --run: seed.")] = 0,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, help="With --run: how many seeds, from --seed on.")
@@ -33,6 +36,7 @@ def claims(
     """
     from reluflow.claims.ledger import ledger
 
+    size = size_given("quick", scaled=scaled, full=full)
     entries = ledger(which)
     if not run:
         if as_json:
@@ -43,6 +47,11 @@ def claims(
             print(f"    {entry.statement}")
             if entry.repaired:
                 print(f"    repaired: {entry.repaired}")
+            if entry.correction:
+                print(f"    remark: {entry.correction}")
+            for check in entry.checks:
+                if check.reason not in ("", entry.correction):
+                    print(f"    {check.name} {entry.status_of(check).name}: {check.reason}")
         checked = sum(bool(entry.checks) for entry in entries)
         print(f"{len(entries)} claims, {checked} with a check.")
         return
@@ -53,10 +62,10 @@ def claims(
 
     def each(row: Row) -> None:
         if not as_json:
-            print(verdict_in(row).line(), flush=True)
+            print(verdict_in(row).text(), flush=True)
 
     names = [check.name for check in checks]
-    size, draws = "full" if full else "quick", range(seed, seed + seeds)
+    draws = range(seed, seed + seeds)
     found = [verdict_in(row) for row in run_parts(names, None, size, draws, workers, each)]
     odd = [v for v in found if v.surprising]
     if as_json:

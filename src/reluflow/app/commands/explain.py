@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,10 +17,9 @@ from reluflow.app.options import (
     LossName,
     Reduction,
     With,
-    dataset_options,
+    data_of,
     image_shape_of,
 )
-from reluflow.errors import ReluflowError
 
 
 @app.command()
@@ -50,16 +49,9 @@ def explain(
     Exit code 1 if a claim that applies fails.
     """
     from reluflow.app.explain import explain as tell
-    from reluflow.problem import datasets
 
     began = time.monotonic()
-    changes: dict[str, Any] = {"loss": loss, "leak": leak, "reduction": reduction, "bias": bias}
-    given = {name: value for name, value in changes.items() if value is not None}
-    extra = dataset_options(options)
-    for name in extra:
-        if name in given:
-            raise ReluflowError(f"--{name} and --with {name} contradict each other: give one")
-    problem = datasets.load(data, **given, **extra)
+    problem = data_of(data, loss, leak, reduction, bias, options)
     shape = image_shape_of(image_shape)
     try:
         found = tell(

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.app.base import AsJson, Out, Workers, app, print_json
-from reluflow.errors import ReluflowError
+from reluflow.app.base import AsJson, Out, Scaled, Workers, app, print_json, size_given
 
 
 @app.command()
@@ -16,13 +15,26 @@ def reproduce(
     paper: Annotated[str | None, typer.Argument(help="BF24, TLB26, MMV24, ...")] = None,
     figure: Annotated[str | None, typer.Argument(help="F1, F2, ...")] = None,
     out: Out = Path("out"),
-    quick: Annotated[bool, typer.Option("--quick", help="A smaller version in seconds.")] = False,
-    scaled: Annotated[
-        bool, typer.Option("--scaled", help="As --full, deep networks scaled down: no GPU.")
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A smaller version: a paper in about a minute.")
     ] = False,
+    scaled: Scaled = False,
     full: Annotated[bool, typer.Option("--full", help="The papers' own sizes (default).")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all random draws.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", min=0, help="Of random draws; figures with a fixed sample keep theirs."
+        ),
+    ] = 0,
     workers: Workers = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            help="Where deep networks are trained: cpu, cuda or auto (default: RELUFLOW_DEVICE, "
+            "or a GPU where there is one).",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make figures of the papers and check their claims: all, those of one paper, or one figure.
@@ -30,14 +42,10 @@ def reproduce(
     What is in the folder already, with the same settings, is not made again. Exit code 1 if a
     claim does not come out as it is known to.
     """
-    given = [name for name, on in (("quick", quick), ("scaled", scaled), ("full", full)) if on]
-    if len(given) > 1:
-        both = " and ".join(f"--{name}" for name in given[:2])
-        raise ReluflowError(f"{both} contradict each other: give one of them")
+    size = size_given("full", quick=quick, scaled=scaled, full=full)
     from reluflow.papers import reproduce as make
 
-    size = given[0] if given else "full"
-    done = make(paper, figure, out, size, seed=seed, workers=workers, say=True)
+    done = make(paper, figure, out, size, seed=seed, workers=workers, device=device, say=True)
     if as_json:
         figures = [
             {
@@ -62,6 +70,6 @@ def reproduce(
             for path in f.files:
                 print(f"  wrote {path}")
         for verdict in done.all_verdicts:
-            print(verdict.line())
+            print(verdict.text())
         print(f"wrote {done.page}")
     raise typer.Exit(1 if done.surprising else 0)
