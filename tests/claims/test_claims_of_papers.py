@@ -110,9 +110,8 @@ def test_mmv24(with_states):
         unit = np.exp(-good.run.networks.log_scale[-50:, :, None])
         W[-50:] += 5 * np.random.default_rng(0).standard_normal(W[-1].shape) * unit
 
-    assert mmv24.low_rank(Evidence.of(good.problem, with_states(good.run, spread)))[0].status is (
-        Status.FAILS
-    )
+    spread_out = mmv24.low_rank(Evidence.of(good.problem, with_states(good.run, spread)))
+    assert spread_out.comparisons[0].status is Status.FAILS
     flipped = Evidence.of(good.problem.replace(y=-np.sign(good.problem.X[:, 1])), good.run)
     for name in names:
         assert status_of(name, flipped) is Status.OUT_OF_SCOPE

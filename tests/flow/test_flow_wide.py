@@ -179,3 +179,15 @@ def test_mnist_pair_with_few_evaluations(mnist_folder):
     assert off[1][0] < 0.02
     assert off[1][1] < 1e-2
     assert run.cost["evaluations"] < 0.1 * 8.0 / 2e-3
+
+
+def test_two_features_as_any_number():
+    """The kernel for the plane gives what matrix products give on the same data, a zero added."""
+    flat = datasets.stewart(rng=0, loss="square")
+    solid = Problem(np.column_stack([flat.X, np.zeros(flat.n)]), flat.y, loss="square")
+    net = initialize(flat, 40, scale=0.3, kind="gaussian", rng=1)
+    more = Network(np.column_stack([net.W, np.zeros(net.m)]), net.a)
+    options = dict(t_end=20.0, kinks=False, save=every(5.0))
+    one, two = flow(flat, net, **options), flow(solid, more, **options)
+    assert np.allclose(one.loss, two.loss, rtol=1e-9)
+    assert np.allclose(one.networks.W, two.networks.W[..., :2], atol=1e-7)

@@ -18,6 +18,7 @@ from scipy.integrate import RK23, RK45
 from reluflow.kernels.blas import backward, forward
 from reluflow.kernels.flow_pull import pull
 from reluflow.kernels.flow_types import Data
+from reluflow.kernels.planar import planar_outputs, planar_velocity
 from reluflow.network import Network
 from reluflow.problem.activation import SmoothedRelu
 
@@ -50,6 +51,7 @@ class Wide:
 
     def __init__(self, data: Data, net: Network, rtol: float, damped: bool = False) -> None:
         self.data, self.rtol = data, rtol
+        self.XT = np.ascontiguousarray(data.X.T)
         self.damped = damped  # let what relaxes fastest relax below rtol
         self.Z, self.ls = np.column_stack([net.W, net.a]), net.log_factors.copy()
         self._rescale()
@@ -71,19 +73,27 @@ class Wide:
         self._factor = top * size
 
     def outputs(self, Z: Array) -> tuple[Array, Array]:
-        """Products <w_j, x_k> (n, m), and f, of the neurons exp(ls) * Z."""
+        """Products <w_j, x_k> (n, m), none for two features, and f, of the neurons exp(ls) * Z."""
+        f, outer = np.empty(self.data.y.size), Z[:, -1] * np.exp(2.0 * self.ls)
+        if self.XT.shape[0] == 2:
+            planar_outputs(Z, outer, self.XT, self.data.leak, f)
+            return np.empty((0, 0)), f
         H = self.data.X @ Z[:, :-1].T
-        f = np.empty(self.data.y.size)
-        forward(H, Z[:, -1] * np.exp(2.0 * self.ls), self.data.leak, f)
+        forward(H, outer, self.data.leak, f)
         return H, f
 
     def velocity(self, Z: Array) -> Array:
         """(a D, <w, D>) of every neuron, slopes from the present signs."""
         H, self.f = self.outputs(Z)
-        c, along = np.empty_like(self.f), np.empty(Z.shape[0])
+        c = np.empty_like(self.f)
         self._log_loss = float(pull(self.data, self.f, c))
-        backward(H, c, self.data.leak, along)
         self.evaluations += 1
+        if self.XT.shape[0] == 2:
+            V = np.empty_like(Z)
+            planar_velocity(Z, c, self.XT, self.data.leak, V)
+            return V
+        along = np.empty(Z.shape[0])
+        backward(H, c, self.data.leak, along)
         return np.column_stack([Z[:, -1:] * (H.T @ self.data.X), along])
 
     # ------------------------------------------------------------------ steps
