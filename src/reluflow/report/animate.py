@@ -24,9 +24,10 @@ from reluflow.trajectory import Trajectory
 
 SUFFIXES = (".gif", ".mp4")
 _DPI = 100
+_FEW = 12  # samples whose hyperplanes are drawn: more would hide the neurons
 _COLOURS = 128  # of one frame of a .gif
 _SIZE = (9.6, 4.8)  # inches
-_PLACES = ((0.07, 0.12, 0.40, 0.72), (0.55, 0.10, 0.40, 0.72))  # of the two axes
+_PLACES = ((0.09, 0.12, 0.39, 0.72), (0.55, 0.10, 0.40, 0.72))  # of the two axes
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -182,7 +183,8 @@ def _right(run: Trajectory, records: NDArray[np.intp]) -> Callable[[int], Panel]
     """The neurons; norms in units of the largest of all frames."""
     problem, nets = run.problem, run.networks
     assert nets is not None
-    title, seen, plane = "neurons", problem if problem.d == 2 else None, np.eye(problem.d, 2)
+    few = problem.d == 2 and problem.n <= _FEW
+    title, seen, plane = "neurons", problem if few else None, np.eye(problem.d, 2)
     if problem.d > 2:
         title = "neurons, on their two leading directions"
         logs = run.final.log_norms
