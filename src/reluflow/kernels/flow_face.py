@@ -4,7 +4,7 @@ import numpy as np
 
 from reluflow.kernels.boxls import box_least_norm
 from reluflow.kernels.inner import inner
-from reluflow.kernels.vectors import norm, parallel
+from reluflow.kernels.vectors import along, norm, parallel
 
 
 @inner
@@ -75,9 +75,7 @@ def rest_force(data, v, c, D):
 @inner
 def take_out(q, v):
     """Subtract from v its part along the unit vector q; returns <q, v>."""
-    p = 0.0
-    for e in range(v.size):
-        p += q[e] * v[e]
+    p = along(q, v)
     for e in range(v.size):
         v[e] -= p * q[e]
     return p
