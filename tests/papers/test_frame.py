@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,6 +80,22 @@ def test_what_must_be_seen_is_a_verdict(spec, tmp_path):
     bad = make_figure(spec, tmp_path, "full").verdicts[0]
     assert bad.status is Status.FAILS
     assert bad.surprising
+
+
+def test_a_miss_that_is_known_at_this_size_is_shown_and_no_surprise(spec, tmp_path):
+    (tmp_path / "panels").mkdir()
+
+    def draw_known(*, size, seed=0):
+        known = (Status.FAILS, "too small a network") if size == 9 else None
+        return replace(draw_little(size=size, seed=seed), known=known)
+
+    spec = replace(spec, make=draw_known)
+    assert make_figure(spec, tmp_path, "quick").verdicts[0].expected is Status.HOLDS
+    bad = make_figure(spec, tmp_path, "full").verdicts[0]
+    assert (bad.status, bad.expected, bad.reason) == (
+        Status.FAILS, Status.FAILS, "too small a network",
+    )  # fmt: skip
+    assert not bad.surprising
 
 
 def test_a_skipped_figure_says_why_and_is_tried_again(tmp_path):

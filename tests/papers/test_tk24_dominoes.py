@@ -264,6 +264,13 @@ def test_coefficients_of_fits_that_did_not_settle_decide_nothing():
     assert drawn.caption.endswith("Chosen so.")
 
 
+def test_what_scaled_runs_miss_is_told_by_the_ledger():
+    status, why = tk24_dominoes_view.missed("TK24-F9", "scaled")
+    assert status is Status.FAILS
+    assert "97% was asked for" in why
+    assert tk24_dominoes_view.missed("TK24-F9", "full") is None
+
+
 def test_runs_of_all_seeds(monkeypatch):
     asked = []
     monkeypatch.setattr(

@@ -42,13 +42,15 @@ def predicate(name: str) -> Callable[[Callable[[Evidence], Any]], Predicate]:
 class Found:
     """What an experiment returns when comparisons alone do not say it all.
 
-    Where it is not ``possible`` here (its data are not there), nothing is expected of it.
+    Where it is not ``possible`` here (its data are not there), nothing is expected of it. ``known``
+    is the status that it has at this size, and why, where the ledger's row says otherwise.
     """
 
     comparisons: Sequence[Comparison]
     hypotheses: Sequence[Hypothesis] = ()
     note: str = ""
     possible: bool = True
+    known: tuple[Status, str] | None = None
 
 
 Outcome = Comparison | Sequence[Comparison] | Found

@@ -95,7 +95,11 @@ def verdict_of(
         settings=dict(about),
         part=check.part,
     )
-    return _with_expected(verdict, check) if known and found.possible else verdict
+    if not (known and found.possible):
+        return verdict
+    if found.known:
+        return replace(verdict, expected=found.known[0], reason=found.known[1])
+    return _with_expected(verdict, check)
 
 
 def _with_expected(verdict: Verdict, check: Check) -> Verdict:

@@ -77,7 +77,7 @@ def require(size: str) -> None:
 
     if size == "full" and DEVICE not in os.environ and device_of().type == "cpu":
         raise Skipped(
-            f"needs a GPU at this size: use --scaled, or set {DEVICE}=cpu and have weeks to spare"
+            "needs a GPU at this size: use --scaled, or --device cpu and have weeks to spare"
         )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.claims.ledger import entry
+from reluflow.claims.verdict import Comparison, Hypothesis, Status, at_least, at_most
 from reluflow.papers.figure import Drawn
 from reluflow.papers.tk24_dominoes_run import FULL, epochs_of
 from reluflow.report.traces import Band, Line, Panel, Picture, Rule
@@ -139,6 +140,11 @@ def conditions(
         few = f"{found['free_settled']} of {found['free_fits']} did"
         held.append(Hypothesis("the fits without penalty settled", None, few))
     return held
+
+
+def missed(id: str, size: str) -> tuple[Status, str] | None:
+    """What scaled runs are known to miss of what was asked of them: told by the ledger's row."""
+    return (Status.FAILS, entry(id).correction) if size == "scaled" else None
 
 
 def drawn_of(
