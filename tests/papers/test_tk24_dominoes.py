@@ -17,13 +17,13 @@ from reluflow.papers.tk24_dominoes_run import (
     QUICK,
     SCALED,
     VARIANTS,
-    alone_in,
     epochs_of,
     place_of,
     run,
     runs_of,
 )
 from reluflow.report.render import compose
+from reluflow.runtime.lock import alone_in
 
 TINY = {**QUICK, "width": 4, "n_train": 400, "n_test": 200, "epochs": 4, "free_iterations": 50}
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +17,13 @@ from reluflow.errors import ReluflowError
 from reluflow.papers.figure import Skipped
 from reluflow.runtime import Progress, beside, write_text
 from reluflow.runtime.checkpoint import fingerprint
+from reluflow.runtime.lock import alone_in, busy
 from reluflow.torch.dominoes import Dominoes, dominoes
 from reluflow.torch.need import has_torch
 from reluflow.torch.probe import Probe
 
 if TYPE_CHECKING:
     from torch import nn
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 #: Environment variable that chooses "cpu", "cuda" or "auto".
 DEVICE = "RELUFLOW_DEVICE"
@@ -166,29 +161,6 @@ def run(
         if stored.is_file():  # made by another process in the meantime
             return dict(json.loads(stored.read_text()))
         return _run(variant, seed, settings, place, until)
-
-
-@contextlib.contextmanager
-def alone_in(place: Path) -> Iterator[None]:
-    """Keep other processes out of a run: figures made side by side share runs."""
-    if fcntl is None:
-        yield
-        return
-    with open(place / "lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def busy(place: Path) -> bool:
-    """Whether another process is at this run now."""
-    if fcntl is None or not (place / "lock").is_file():
-        return False
-    with open(place / "lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def _run(
