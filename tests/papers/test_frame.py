@@ -17,6 +17,7 @@ from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, all_figures, c
 from reluflow.papers.parts import make_figure, make_verdict
 from reluflow.report.page import Mark, Page
 from reluflow.report.render import compose, to_svg
+from reluflow.report.render import draw as draw_panel
 from reluflow.report.traces import Band, Image, Line, Panel, Picture, Points, Rule
 
 CALLS = []
@@ -96,6 +97,15 @@ def test_a_miss_that_is_known_at_this_size_is_shown_and_no_surprise(spec, tmp_pa
         Status.FAILS, Status.FAILS, "too small a network",
     )  # fmt: skip
     assert not bad.surprising
+
+
+def test_counts_have_whole_ticks():
+    panel = Panel([Points(range(3), [1, 2, 2])], "counts")
+    ax = draw_panel(panel)
+    for ticks in (ax.get_xticks(), ax.get_yticks()):
+        assert np.array_equal(ticks, np.round(ticks))
+    fractions = draw_panel(replace(panel, traces=[Points([0.0, 0.2, 0.4], [1, 2, 2])]))
+    assert not np.array_equal(fractions.get_xticks(), np.round(fractions.get_xticks()))
 
 
 def test_a_skipped_figure_says_why_and_is_tried_again(tmp_path):

@@ -44,6 +44,7 @@ def draw(
         _polar(axes, panel, faint)
         return axes
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, xscale=panel.xscale, yscale=panel.yscale)
+    _count_in_integers(axes, panel)
     if panel.xlim is not None:
         axes.set_xlim(*panel.xlim)
     if panel.ylim is not None:
@@ -65,6 +66,18 @@ def draw(
         frame = {"facecolor": paper, "edgecolor": "none", "framealpha": 0.8, "fancybox": False}
         axes.legend(fontsize="small", labelcolor=ink, **frame, **where)
     return axes
+
+
+def _count_in_integers(axes: Any, panel: Panel) -> None:
+    """No ticks at 2.5 neurons: linear axes on which all points are integers."""
+    from matplotlib.ticker import MaxNLocator
+
+    shown = [trace for trace in panel.traces if isinstance(trace, (Line, Points))]
+    sides = (("x", axes.xaxis, panel.xscale), ("y", axes.yaxis, panel.yscale))
+    for name, axis, scale in sides:
+        whole = all(np.issubdtype(np.asarray(getattr(t, name)).dtype, np.integer) for t in shown)
+        if shown and whole and scale == "linear":
+            axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
 
 
 def _polar(axes: Any, panel: Panel, faint: str) -> None:
