@@ -1,10 +1,14 @@
 """Orthonormal data: [TLB26]_'s golden case at scales down to e^-1000, closed forms."""
 
+import math
+
 import numpy as np
 import pytest
 
 from reluflow import Network, Problem
-from reluflow.flow import flow
+from reluflow.claims.tlb26_runs import course, draws
+from reluflow.flow import flow, solver
+from reluflow.flow.landing import land
 
 PROBLEM = Problem(np.eye(4), [4.0, 3.0, 2.0, 1.0])
 ROWS = np.array([[1, 1, -1, -1], [-1, 1, 1, -1], [-1, -1, 1, 1.0]]) / 2
@@ -72,3 +76,23 @@ def test_rotated_data_gives_the_same():
     ]
     assert np.allclose(runs[0].final.log_norms, runs[1].final.log_norms, atol=1e-7)
     assert not len(runs[1].events["time"])
+
+
+def test_a_crossing_within_the_error_does_not_lengthen_a_step(monkeypatch):
+    """At rest on a plateau a neuron swings about a kink by the step's own error: no landing may go
+    beyond the step that was accepted, and what is fitted stays fitted."""
+    lengths = []
+
+    def watched(trial, j, k, h):
+        longest = trial.frame.h
+        landed = land(trial, j, k, h)
+        lengths.append(landed / longest)
+        return landed
+
+    monkeypatch.setattr(solver, "land", watched)
+    problem, start = draws(1, 3)[1]
+    there = course(problem, start, -100 * math.log(10), rtol=1e-9)
+    assert max(lengths) <= 1.0
+    fitted = np.concatenate(there.process.samples[:2])
+    residual = np.abs(there.outputs[there.records(2)] - problem.y)[:, fitted].max()
+    assert residual <= 1e-8 * np.abs(problem.y).max()

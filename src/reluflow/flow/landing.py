@@ -32,9 +32,16 @@ def must_stop(trial: Trial, which: Index) -> int:
 
 
 def land(trial: Trial, j: int, k: int, h: float) -> float:
-    """Redo the step so that it ends where neuron j meets its kink; returns its length."""
+    """Redo the step so that it ends where neuron j meets its kink; returns its length.
+
+    By Newton's method from dense output's word. That word stands where the neuron is on its way
+    back at the end, a crossing within the error of the step, or where Newton's method would leave
+    the step that was accepted.
+    """
     s = trial.now.state
-    g = s.gid[j]
+    g, longest = s.gid[j], trial.frame.h
+    start = s.vectors(g, j, s.C)
+    side = start[-1] if k < 0 else float(start[:-1] @ s.data.X[k])
     trial.now.cost["landings"] += 1
     for last in (False,) * 5 + (True,):
         trial.attempt(h)
@@ -48,10 +55,10 @@ def land(trial: Trial, j: int, k: int, h: float) -> float:
             value = float(end[:-1] @ s.data.X[k])
             slope = float(end[-1] * (D @ s.data.X[k]))
             size = float(np.linalg.norm(end[:-1]) * s.data.norms[k])
-        if abs(value) <= 2e-15 * size or slope == 0.0:
+        if abs(value) <= 2e-15 * size or slope * side >= 0.0:
             break
         change = value / slope
-        if last or abs(change) > 0.5 * h:
+        if last or abs(change) > 0.5 * h or h - change > longest:
             break
         h -= change
     return h
