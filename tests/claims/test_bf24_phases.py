@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reluflow import Problem, datasets
+from reluflow import Problem, datasets, initialize
 from reluflow.claims import Evidence, Status, ledger
 from reluflow.claims import bf24_alignment as alignment
 from reluflow.claims.bf24_cones import fading, least_mean, margins
@@ -12,6 +12,7 @@ from reluflow.claims.bf24_runs import Story, aligning, phased
 from reluflow.claims.claim import load_all
 from reluflow.claims.ledger import NOT_YET
 from reluflow.claims.run import evaluate
+from reluflow.flow import flow
 from reluflow.landscape import constants
 
 PHASES = ("L5", "L6", "L16", "L17", "L18", "L19", "L20", "L21", "L22", "L23", "L24", "C1")
@@ -45,11 +46,38 @@ def test_a_bent_run_fails(with_states):
         W[third + 40 : third + 42, who] *= 3.0
         a[third + 40 : third + 42, who] *= 3.0
 
-    for change, names in ((turn, ("L5", "L17")), (grow, ("L24", "C1"))):
+    def swell(W, a):  # all are larger at one record of it
+        W[third + 40] *= 2.0
+        a[third + 40] *= 2.0
+
+    for change, names in ((turn, ("L5", "L17")), (grow, ("L24", "C1")), (swell, ("L19",))):
         bad = Evidence.of(good.problem, with_states(good.run, change))
         for name in names:
             assert status_of(f"BF24-{name}", good) is Status.HOLDS
             assert status_of(f"BF24-{name}", bad) is Status.FAILS, name
+
+
+def test_neurons_that_turn_at_tau_refute_alignment(with_states):
+    """Whether the bound says something is known from the data, not from the neurons refuting it."""
+    name = "BF24-T1/repaired/ii"
+    check = load_all()[name]
+    good = check.example(seed=0, **check.sizes["quick"])
+    grown = np.flatnonzero(good.start.a > 0)[:3]
+
+    def turn(W, a):
+        W[1:, grown] *= -1.0
+
+    bad = Evidence.of(good.problem, with_states(good.run, turn))
+    assert status_of(name, good) is Status.HOLDS
+    assert status_of(name, bad) is Status.FAILS
+
+
+def test_two_records_are_too_few_for_a_rate():
+    problem = datasets.assumption3_box(rng=0)
+    net = initialize(problem, 30, scale=1e-4, kind="dominated", rng=0)
+    run = flow(problem, net, t_end=900.0, save=[0.0, 900.0])
+    verdict = evaluate(load_all()["BF24-L22"], Evidence.of(problem, run))
+    assert verdict.status is Status.OUT_OF_SCOPE
 
 
 def test_a_short_run_and_other_data_are_out_of_scope():

@@ -221,8 +221,6 @@ def test_certify_writes_certificates_that_check(tmp_path):
 def test_evidence_is_computed_once():
     evidence = Evidence.of(datasets.three_points())
     assert evidence.landscape is evidence.landscape
-    with pytest.raises(ReluflowError, match="the start is not known"):
-        evidence.alignment  # noqa: B018
     wrong = Network(np.ones((1, 3)), np.ones(1))
     with pytest.raises(ReluflowError, match="W has 3 columns"):
         Evidence.of(Problem(np.eye(2), np.ones(2)), wrong)

@@ -142,6 +142,13 @@ def test_tk24(with_states):
         W[100:, 2] = W[100:, 2] @ np.array([[0.6, 0.8], [-0.8, 0.6]])
 
     assert status_of("TK24-PD.2", good) is Status.HOLDS
+
+    def reverse(W, a):  # small angle to its axis, but on the wrong side
+        W[-1, 0] *= -1.0
+
+    assert status_of("TK24-PD.2", Evidence.of(good.problem, with_states(good.run, reverse))) is (
+        Status.FAILS
+    )
     assert status_of("TK24-PD.2", Evidence.of(good.problem, with_states(good.run, turn))) is (
         Status.FAILS
     )

@@ -94,10 +94,10 @@ def test_neurons_in_effect():
 
 def test_dips():
     x = np.linspace(-1, 1, 201)
-    assert bf24_teacher.dips(x, x) == 0
-    assert bf24_teacher.dips(x, np.abs(x)) == 1
-    assert bf24_teacher.dips(x, np.cos(3 * np.pi * x)) == 2
-    assert bf24_teacher.dips(x, 0.005 * np.cos(9 * np.pi * x)) == 0  # too shallow
+    assert bf24_teacher.dips(x) == 0
+    assert bf24_teacher.dips(np.abs(x)) == 1
+    assert bf24_teacher.dips(np.cos(3 * np.pi * x)) == 2
+    assert bf24_teacher.dips(0.005 * np.cos(9 * np.pi * x)) == 0  # too shallow
 
 
 def test_a_run_and_its_continuation_are_one():

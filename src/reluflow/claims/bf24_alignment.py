@@ -23,8 +23,6 @@ from reluflow.landscape.constants import Constants, constants
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem
 
-Array = NDArray[np.float64]
-
 ROUNDING = 1e-13  # of <D, v>/|D|
 ALPHA0 = 0.7  # Condition 1: leaves out neurons within 44 degrees of the wrong end of D
 
@@ -131,9 +129,11 @@ def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
     ]  # fmt: skip
     if alpha_0 is None:
         checks.append(equals(zero.sum(), 0, tolerance=0, what="Condition-2 neurons with D = 0"))
+    rates = evidence.landscape.rates[evidence.landscape.rates > 0]  # |D| where neurons may settle
+    logs = log_c + EPS * rates / known.D_max * log_lambda - np.log(rates)
     said = Hypothesis(
-        "the bound is informative: c lambda^{eps |D|/D_max} < |D|", bool((log_bound < 0).all()),
-        f"log c {log_c:.4g}, log bound/|D| up to {log_bound.max(initial=-np.inf):.4g}",
+        "the bound is informative: c lambda^{eps |D|/D_max} < |D|", bool((logs < 0).all()),
+        f"log c {log_c:.4g}, log bound/|D| up to {logs.max(initial=-np.inf):.4g}",
     )  # fmt: skip
     note = f"{who.size} neurons satisfy the condition; {int(zero.sum())} have D = 0 at tau."
     return Found(checks, [_small_enough(known, log_lambda, alpha_0 or 1.0), said], note)
@@ -264,6 +264,12 @@ def starts_well(seed: int, m: int) -> list[Comparison]:
 
 
 def stays_where_it_can(seed: int, m: int) -> list[Comparison]:
-    """Condition 2 (2) along a flow whose G has saddles, by its rule to stay on a ridge."""
+    """Condition 2 along a flow whose G has saddles: some neurons have <D, v> > 0 at the start, and
+    none leaves a face, by the rule to stay on a ridge."""
     run = among_saddles(seed, m, -20.0)
-    return list(patterns_freeze(run).comparisons)
+    assert run.start is not None
+    aligned = _condition(run.problem, run.start, 0.0, True)
+    return [
+        at_least(aligned.size, 1, what="neurons with <D, v> > 0 at the start"),
+        *patterns_freeze(run).comparisons,
+    ]

@@ -12,7 +12,7 @@ from reluflow.problem import datasets
 
 @experiment("BF24-L1", part="flow", quick={"m": 20, "t_end": 20.0}, full={"m": 200, "t_end": 60.0})
 def flow_keeps_balance(seed: int, m: int, t_end: float) -> Comparison:
-    """a^2 - |w|^2 over its first value, from an unbalanced start of order 1 at rtol 1e-12."""
+    """Change of a^2 - |w|^2 over the largest a^2 + |w|^2, from a start of order 1, rtol 1e-12."""
     from reluflow.flow.flow import flow
 
     problem = datasets.three_points()

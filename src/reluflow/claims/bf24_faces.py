@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.claims.bf24_cones import faces_of
 from reluflow.claims.bf24_data import MOST_CONES, cones
@@ -16,7 +15,6 @@ from reluflow.landscape import D, G, constants, extremal_vectors, pattern
 from reluflow.landscape.result import ExtremalVectors
 from reluflow.problem import Problem
 
-Array = NDArray[np.float64]
 GENERIC = 1e-8  # margins below count as degenerate data
 
 

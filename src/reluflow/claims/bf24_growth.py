@@ -185,7 +185,10 @@ def aligned_by_tau(seed: int, m: int, logs: tuple[float, ...]) -> list[Compariso
 
 
 def bundle_is_bounded(evidence: Evidence) -> Found:
-    """Lemma 16: sum a^2 <= (|y| + |y - f_0|)/(sqrt(n) alpha |v|), and alpha of Eq. 49 > 0."""
+    """Lemma 16: sum a^2 <= (|y| + |y - f_0|)/(sqrt(n) alpha |v|), and alpha of Eq. 49 > 0.
+
+    The numerator has what negative neurons add to f on average, too.
+    """
     story = Story(evidence)
     i, j = story.second, story.third
     if i is None or j is None:

@@ -5,12 +5,14 @@ As in :mod:`reluflow.claims.bf24_growth`, O(.) is replaced by the constant of th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from reluflow.claims.bf24_cones import margins
 from reluflow.claims.bf24_runs import Story, phased, ratios
@@ -73,6 +75,13 @@ class Late(Story):
         sizes = np.linalg.norm(self.residual[self.records.start :], axis=1)
         return float(np.trapezoid(sizes, self.since))
 
+    @cached_property
+    def eps4(self) -> float:
+        """How far theta may move after tau3 by Lemma 24, J the integral of |D|."""
+        J, a = self.turned, self.anchor.weights()[1]
+        positive = np.hypot(np.expm1(J), np.expm1(J) + J) * np.linalg.norm(a[self.positive])
+        return float(positive + (2 + 2 * J) * math.sqrt(2) * np.linalg.norm(a[self.negative]))
+
 
 def late(evidence: Evidence) -> Late:
     """The late part of a run."""
@@ -91,18 +100,12 @@ def outputs_near_line(evidence: Evidence) -> Found:
     story = late(evidence)
     if story.third is None:
         return Found((), [story.reached])
-    p = story.problem
-    size = np.linalg.norm(p.X, axis=1)
+    p, eps4 = story.problem, story.eps4
     a = story.anchor.weights()[1]
-    worst = -np.inf
-    for i in story.records:
-        net = story.path[i]
-        far = moved(story.anchor, net)
-        bound = size * (story.eps3 + np.sum(a[story.negative] ** 2))
-        bound = bound + size * 2 * (np.sqrt(np.sum(a**2)) + far) * far
-        gap = np.abs(p.outputs(net) - p.X @ story.beta)
-        worst = max(worst, float((gap / bound).max()))
-    return Found([at_most(worst, 1.0, what="|f - <beta*, x>| over its bound")], [story.reached])
+    bound = story.eps3 + np.sum(a[story.negative] ** 2) + 2 * (np.linalg.norm(a) + eps4) * eps4
+    gaps = [np.abs(p.outputs(story.path[i]) - p.X @ story.beta) for i in story.records]
+    worst = float((np.array(gaps) / np.linalg.norm(p.X, axis=1)).max())
+    return Found([at_most(worst, float(bound), what="|f - <beta*, x>| / |x|")], [story.reached])
 
 
 def mixed_neurons_fade(evidence: Evidence) -> Found:
@@ -118,7 +121,7 @@ def mixed_neurons_fade(evidence: Evidence) -> Found:
     masks = [mixed(story, story.path[i]) for i in story.records]
     new = sum(int(np.count_nonzero(b & ~a)) for a, b in pairwise(masks))
     logs = np.array([
-        _log_sum(2 * story.path[i].log_norms[mask])
+        logsumexp(2 * story.path[i].log_norms[mask]) if mask.any() else -np.inf
         for i, mask in zip(story.records, masks, strict=True)
     ])  # fmt: skip
     found = [
@@ -134,12 +137,6 @@ def mixed_neurons_fade(evidence: Evidence) -> Found:
     some = Hypothesis("some neuron is mixed after tau3", any(mask.any() for mask in masks))
     note = f"{int(masks[0].sum())} neurons are mixed at tau3."
     return Found(found, [story.reached, some], note)
-
-
-def _log_sum(logs: Array) -> float:
-    """log of the sum of exp(logs), -inf for none."""
-    top = float(logs.max(initial=-np.inf))
-    return top + float(np.log(np.sum(np.exp(logs - top)))) if np.isfinite(top) else -np.inf
 
 
 def gradient_dominates(evidence: Evidence) -> Found:
@@ -170,14 +167,19 @@ def excess_decays(evidence: Evidence) -> Found:
         return Found((), [story.reached])
     first = story.spectrum[1] * story.eps3**2 / 2 + story.slack
     seen = story.excess > ROUNDING
+    some = Hypothesis(
+        "two late records have L - L_beta* above rounding", int(np.count_nonzero(seen)) > 1
+    )
+    if not some.ok:
+        return Found((), [story.reached, some])
     rate = -np.polyfit(story.since[seen], np.log(story.excess[seen]), 1)[0]
     over = story.excess / (first * np.exp(-story.rate * story.since) + ROUNDING)
     return Found(
         [
-            at_most(over.max(), 1.0, what="L - L_beta* over sigma_max eps3^2/2 e^{-a t}"),
+            at_most(over.max(), 1.0, what="L - L_beta* over (sigma_max eps3^2/2 + slack) e^{-a t}"),
             at_least(rate, story.rate, what="fitted rate of L - L_beta*"),
         ],
-        [story.reached],
+        [story.reached, some],
     )
 
 
@@ -253,9 +255,6 @@ def neighbourhood_is_kept(evidence: Evidence) -> Found:
     story = late(evidence)
     if story.third is None:
         return Found((), [story.reached])
-    J, a = story.turned, story.anchor.weights()[1]
-    eps4 = np.hypot(np.expm1(J), np.expm1(J) + J) * np.sqrt(np.sum(a[story.positive] ** 2))
-    eps4 += (2 + 2 * J) * np.sqrt(2 * np.sum(a[story.negative] ** 2))
     size = np.linalg.norm(story.problem.X, axis=1)
     cosines = [
         (ratios(story.path[i])[story.positive] @ story.problem.X.T / size).min()
@@ -264,8 +263,8 @@ def neighbourhood_is_kept(evidence: Evidence) -> Found:
     far = max(moved(story.anchor, story.path[i]) for i in story.records)
     return Found(
         [
-            at_most(far, eps4, what="|theta - theta at tau3|, eps4 of the proof"),
-            at_least(min(cosines), cosines[0] - 2 * J, what="least <v, x_k>/|x_k|"),
+            at_most(far, story.eps4, what="|theta - theta at tau3|, eps4 of the proof"),
+            at_least(min(cosines), cosines[0] - 2 * story.turned, what="least <v, x_k>/|x_k|"),
             at_least(min(cosines), 0.0, what="which is positive"),
         ],
         [story.reached],

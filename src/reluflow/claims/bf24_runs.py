@@ -7,6 +7,7 @@ from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from reluflow.claims.bf24_data import least_squares
 from reluflow.claims.evidence import Evidence
@@ -76,8 +77,7 @@ def log_gain(net: Network, start: Network) -> Array:
 
 def log_total(net: Network) -> float:
     """log lambda, lambda^2 = sum_j a_j^2."""
-    top = float(net.log_outer.max())
-    return top + 0.5 * float(np.log(np.sum(np.exp(2 * (net.log_outer - top)))))
+    return 0.5 * float(logsumexp(2 * net.log_outer))
 
 
 def ratios(net: Network) -> Array:
@@ -90,7 +90,7 @@ def ratios(net: Network) -> Array:
 class Story:
     """A run of Section 4 cut into its phases.
 
-    ``tau``, ``tau2`` and ``tau3`` end the alignment, the growth of the positive neurons to
+    ``tau``, ``second`` and ``third`` end the alignment, the growth of the positive neurons to
     sum a^2 = eps2 and their way to |beta* - sum a w| = eps3; the latter two are the first records
     past the threshold, None if it is not reached.
     """

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reluflow.claims.evidence import NEEDS, Evidence
+from reluflow.claims.ledger import PAPERS
 from reluflow.claims.verdict import Comparison, Hypothesis, Status
 from reluflow.errors import ReluflowError
 
-_PAPERS = ("bf24", "tlb26", "mmv24", "llwa21", "tk24")
 FORMS = ("stated", "printed", "repaired")
 SIZES = ("quick", "scaled", "full")
 
@@ -218,7 +218,7 @@ def paper_modules(package: str) -> list[str]:
     names = sorted(module.name for module in pkgutil.iter_modules(room.__path__))
     return [
         f"{package}.{name}"
-        for paper in _PAPERS
+        for paper in map(str.lower, PAPERS)
         for name in names
         if name.partition("_")[0] == paper
     ]

@@ -16,7 +16,6 @@ from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from reluflow.landscape.align import Alignment
     from reluflow.landscape.result import ExtremalVectors
 
 Array = NDArray[np.float64]
@@ -114,24 +113,6 @@ class Evidence:
         from reluflow.landscape.extremal import extremal_vectors
 
         return extremal_vectors(self.problem)
-
-    @cached_property
-    def alignment(self) -> Alignment:
-        """Where the neurons of the start turn first."""
-        from reluflow.landscape.align import align
-
-        if self.start is None:
-            raise ReluflowError("the start is not known: pass start= or a run recorded from time 0")
-        return align(self.problem, self.start)
-
-    @cached_property
-    def process(self) -> Any:
-        """The limit process of the start."""
-        from reluflow.prediction.limit import limit
-
-        if self.start is None:
-            raise ReluflowError("the start is not known: pass start= or a run recorded from time 0")
-        return limit(self.problem, self.start)
 
     @cached_property
     def certificates(self) -> list[Any]:

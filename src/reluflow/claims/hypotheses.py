@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.claim import Predicate, predicate
+from reluflow.claims.claim import predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.problem import Problem
 
@@ -141,16 +141,6 @@ def unit_ball(evidence: Evidence) -> tuple[bool, str]:
     """max |x_i| <= 1."""
     size = np.linalg.norm(evidence.problem.X, axis=1).max()
     return size <= 1 + EXACT_TOL, f"max |x| = {size:.4g}"
-
-
-def unless(test: Predicate, name: str) -> Predicate:
-    """The opposite hypothesis."""
-
-    def turned(evidence: Evidence) -> tuple[bool | None, str]:
-        ok, detail = test.test(evidence)
-        return (None if ok is None else not ok), detail
-
-    return Predicate(name, turned)
 
 
 def balance(W: Array, a: Array) -> Array:

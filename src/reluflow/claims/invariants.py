@@ -22,7 +22,6 @@ Array = NDArray[np.float64]
 DRIFT = 10.0  # drift allowed, in units of the integrator's rtol
 ROUNDING = 1e-14
 EDGE = 1e-12  # cosine below which a neuron rests on the edge of the dead cone
-PATH = ("path", "flow")
 QUICK: dict[str, Any] = {"m": 40, "records": 200}
 FULL: dict[str, Any] = {"m": 2000, "records": 1000}
 
@@ -49,7 +48,6 @@ def example(name: str, kind: str, loss: str, t_end: float, scale: float, zero: b
     return build
 
 
-three_points = example("three-points", "balanced", "half_square", 40.0, 1e-3)
 unbalanced = example("three-points", "gaussian", "half_square", 40.0, 1e-3)
 toy = example("toy6", "balanced", "exponential", 40.0, 1e-4)
 unbalanced_toy = example("toy6", "gaussian", "exponential", 40.0, 1e-4)
@@ -160,7 +158,8 @@ def conserved(evidence: Evidence) -> Comparison:
     return drift(evidence, 1.0)
 
 
-def _both(evidence: Evidence) -> list[Comparison]:
+def balance_and_signs(evidence: Evidence) -> list[Comparison]:
+    """a_j^2 - |w_j|^2 and sign(a_j) are kept."""
     return [drift(evidence), sign_changes(evidence)]
 
 
@@ -174,7 +173,7 @@ for _id, _build in (("TK24-INV", leaky), ("LLWA21-CB.18", leaky)):
     claim(
         _id, needs=("path",), given=[gradient_flow, balanced_start], example=_build,
         quick=QUICK, full=FULL,
-    )(_both)  # fmt: skip
+    )(balance_and_signs)  # fmt: skip
 claim(
     "LLWA21-LB.17", needs=("path",), given=[gradient_flow], example=with_zero,
     quick=QUICK, full=FULL,

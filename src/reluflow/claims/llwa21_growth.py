@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
@@ -17,8 +16,6 @@ from reluflow.claims.llwa21_runs import embed, m_distance
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 LARGER = (-16.0, -22.0, -28.0)  # log sigma at which negative neurons are still felt
 SIZES = (0.08, 0.04, 0.02)  # r times the largest |b_k|

@@ -25,8 +25,6 @@ from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
 from reluflow.trajectory.observables import velocity
 
-Array = NDArray[np.float64]
-
 LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
 MOST = {"q_min": 4000.0}
 LARGE = 500.0  # margin at the end, so that a tenth of it is large too

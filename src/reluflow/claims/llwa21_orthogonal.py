@@ -15,7 +15,7 @@ from reluflow.claims.hypotheses import margin_loss, no_leak, orthogonally_separa
 from reluflow.claims.llwa21 import branchings
 from reluflow.claims.llwa21_directions import NEAR, near_kkt
 from reluflow.claims.llwa21_runs import least_margin, squared_norm, until
-from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
@@ -118,12 +118,12 @@ def made_of_class_solutions(seed: int, sets: int) -> Found:
     The turned one separates still: its positive neurons point along the mean of their class.
     """
     residual, gap, control = 0.0, 0.0, np.inf
-    hypotheses = []
+    hypotheses: list[Hypothesis] = []
     for i in range(sets):
         evidence = exact_kkt(seed + i)
         p, net = evidence.problem, evidence.final
         assert net is not None
-        hypotheses = [test(evidence) for test in (no_leak, orthogonally_separable)]
+        hypotheses += [test(evidence) for test in (no_leak, orthogonally_separable)]
         residual = max(residual, kkt(p, net, tol=1e-9).residual)
         plus, minus = (float(np.linalg.norm(v)) for v in class_solutions(p))
         gap = max(gap, abs(max_margin(p).upper_bound * 2 * (plus + minus) - 1))

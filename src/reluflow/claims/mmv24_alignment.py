@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.claims.claim import Found, claim
 from reluflow.claims.evidence import Evidence
@@ -24,8 +23,6 @@ from reluflow.claims.mmv24 import SURE
 from reluflow.claims.mmv24_constants import both_classes, elsewhere, not_aligned, small_start
 from reluflow.claims.mmv24_walk import Walk, near_run, practical_run, scoped_run
 from reluflow.claims.verdict import Hypothesis, Status, at_least, at_most, equals
-
-Array = NDArray[np.float64]
 
 DATA = [gradient_flow, margin_loss, no_leak, both_classes, positively_correlated]
 START = [balanced_start, not_aligned]

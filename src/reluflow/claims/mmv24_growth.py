@@ -12,6 +12,7 @@ from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.mmv24_early import unit_start
@@ -78,8 +79,7 @@ class Growth(Walk):
 
     def log_size(self, net: Network, s: int) -> float:
         """log of the sum of |w_j|^2 over a group."""
-        logs = 2 * net.log_norms[self.groups[s]]
-        return float(logs.max() + np.log(np.sum(np.exp(logs - logs.max()))))
+        return float(logsumexp(2 * net.log_norms[self.groups[s]]))
 
     def between(self, low: float, high: float) -> Iterator[tuple[float, Network]]:
         """Records in a stretch of time."""

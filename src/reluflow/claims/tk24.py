@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.claims.claim import Found, assumption, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
@@ -22,8 +21,6 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, e
 from reluflow.network import Network, axis_start
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.observables import velocity
-
-Array = NDArray[np.float64]
 
 
 def spread(problem: Problem) -> float:
@@ -184,12 +181,21 @@ def stays_in_the_plane(evidence: Evidence) -> Comparison:
     example=four_neurons, quick=FOUR, full={"records": 1000},
 )  # fmt: skip
 def angles_stay_small(evidence: Evidence) -> Found:
-    """|sin alpha_k| <= delta + xi for all time if it holds at the start."""
+    """|sin alpha_k| <= delta + xi for all time if it holds at the start.
+
+    alpha_k is the angle to the axis direction that the neuron starts at; beyond 90 degrees it
+    counts as 90.
+    """
     delta = spread(evidence.problem) + evidence.problem.smoothing
+    first = evidence.path[0].directions
+    home = np.zeros_like(first)
+    rows, axes = np.arange(len(first)), np.abs(first[:, :2]).argmax(axis=1)
+    home[rows, axes] = np.sign(first[rows, axes])
 
     def largest(net: Network) -> float:
-        unit = np.abs(net.directions)
-        return float(np.sqrt(np.maximum(0.0, 1 - unit.max(axis=1) ** 2)).max())
+        along = np.sum(net.directions * home, axis=1)
+        off = np.linalg.norm(net.directions - along[:, None] * home, axis=1)
+        return float(np.where(along > 0, off, 1.0).max())
 
     begin = Hypothesis(
         "|sin alpha_k| <= delta + xi at the start", largest(evidence.path[0]) <= delta

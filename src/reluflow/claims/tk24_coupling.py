@@ -8,18 +8,15 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, gradient_flow, mean_logistic, unit_ball
-from reluflow.claims.invariants import DRIFT, ROUNDING, drift, log_size, sign_changes
+from reluflow.claims.invariants import DRIFT, ROUNDING, balance_and_signs, log_size
 from reluflow.claims.tk24_sphere import Sphere, ball_draw
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets, losses
-
-Array = NDArray[np.float64]
 
 RTOL = 1e-10
 QUICK: dict[str, Any] = {"m": 12, "records": 60}
@@ -120,13 +117,10 @@ def bound_is_sharp(seed: int) -> Comparison:
     return at_least(ratio, 0.999, what="ratio for weights of 1e-3")
 
 
-@claim(
+claim(
     "TK24-INV", part="smoothed", needs=("path",), given=[gradient_flow, balanced_start],
     example=small_start, quick={**QUICK, "xi": 0.1}, full=FULL,
-)  # fmt: skip
-def balance_is_kept(evidence: Evidence) -> list[Comparison]:
-    """a_j^2 - |w_j|^2 and the outer signs of a balanced start, with the smoothed activation."""
-    return [drift(evidence), sign_changes(evidence)]
+)(balance_and_signs)  # fmt: skip
 
 
 @claim(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.invariants import log_size
 from reluflow.claims.tk24_course import Course, orbit_course, regular_course, slope
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.network import Network
-
-Array = NDArray[np.float64]
 
 LIMIT = 1e-7  # r at which the p-neuron net stands for its limit r -> 0
 

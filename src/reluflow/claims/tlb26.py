@@ -12,14 +12,12 @@ from scipy.stats import binomtest
 from reluflow.claims.claim import assumption, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, gradient_flow, no_leak, orthonormal_inputs
-from reluflow.claims.invariants import drift, sign_changes
+from reluflow.claims.invariants import balance_and_signs
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network, initialize
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 
 def mask_of(problem: Problem, net: Network) -> NDArray[np.bool_]:
@@ -127,10 +125,9 @@ def inactive_components_rest(evidence: Evidence) -> Comparison:
     return at_most(worst, 10 * evidence.rtol, what="relative change of inactive components")
 
 
-@claim("TLB26-P1", needs=("path",), given=[gradient_flow, balanced_start], example=golden_run)
-def balance_and_signs(evidence: Evidence) -> list[Comparison]:
-    """a_j^2 = |w_j|^2 and sign(a_j) are kept."""
-    return [drift(evidence), sign_changes(evidence)]
+claim("TLB26-P1", needs=("path",), given=[gradient_flow, balanced_start], example=golden_run)(
+    balance_and_signs
+)
 
 
 @experiment("TLB26-T1")

@@ -184,7 +184,7 @@ def _hitting_error(c: Course) -> float:
 @experiment("TLB26-P3", quick={"count": 3}, full={"count": 20})
 def others_stay_small(seed: int, count: int) -> list[Comparison]:
     """Others below scale^kappa until a quarter of the way to their own jump, kappa > 0 fixed."""
-    least = math.inf
+    least, seen = math.inf, 0
     for row in courses(seed, count):
         for c in row[1:]:
             for i, who in enumerate(c.process.neurons):
@@ -197,7 +197,8 @@ def others_stay_small(seed: int, count: int) -> list[Comparison]:
                 kappa = -float(c.process.exponents_at(until)[others].max()) / 2
                 at = (c.run.times >= low * c.L) & (c.run.times <= until * c.L)
                 worst = float(c.log_norms[np.ix_(at, others)].max())
-                least = min(least, -worst / c.L / kappa)
+                least, seen = min(least, -worst / c.L / kappa), seen + 1
     return [
-        at_least(least, 1.0, what="-log|w_j| / L over kappa, half the predicted exponent, least")
+        at_least(seen, 1, what="jumps at which other dormant neurons grow"),
+        at_least(least, 1.0, what="-log|w_j| / L over kappa, half the predicted exponent, least"),
     ]

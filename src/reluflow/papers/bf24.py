@@ -239,7 +239,7 @@ def _caption(numbers: dict[str, Any]) -> str:
     return (
         "Left the function, right the neurons by angle and norm (the inner circle is norm 0, the "
         "rim a little more than the largest norm of that row). The "
-        "steps of the paper's middle rows are lost. Ours are found by `phases` on the loss: phase "
+        "steps of the middle rows are ours, found by `phases` on the loss: phase "
         f"2a ends at step {grown:,}, where the first plateau does ({100 * DONE:g} % of the fall "
         f"done, sum of a^2 {mass:.3f}), phase 2 at step {near:,}, where the last plateau begins "
         f"({100 * LEFT:g} % left, sum of a^2 {more:.2f}, sum of a w within {gap:.3f} of beta*). In "

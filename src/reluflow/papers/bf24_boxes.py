@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.claims.bf24_data import box_size
+from reluflow.claims.bf24_data import box_size, least_squares
 from reluflow.claims.verdict import at_least, at_most
 from reluflow.papers.figure import Drawn, figure
 from reluflow.problem import Problem, datasets
@@ -23,7 +23,7 @@ def figure1(*, box_eta: float, draws: int, seed: int = 0) -> Drawn:
     """Figure 1: one-dimensional data that satisfy Assumption 3, with their least-squares line."""
     x, y = np.array([-0.9, 0.05, 0.92]), np.array([1.1, 0.08, 1.05])
     problem = Problem(x[:, None], y, bias=1.0, name="figure1")
-    beta = np.linalg.lstsq(problem.X, y, rcond=None)[0]
+    beta = least_squares(problem)
     e, grid = box_eta, np.linspace(-1.05, 1.05, 50)
     rng = np.random.default_rng(seed)
     cloud = [datasets.assumption3_box(e, rng) for _ in range(draws)]
@@ -39,7 +39,7 @@ def figure1(*, box_eta: float, draws: int, seed: int = 0) -> Drawn:
     ]  # fmt: skip
     panel = Panel(traces, "", "x", "y", ylim=(-0.05, 1.35), legend="upper center")
     eta = box_size(problem)
-    miss = min(float(np.mean((p.X @ _line(p) - p.y) ** 2)) for p in cloud)
+    miss = min(float(np.mean((p.X @ least_squares(p) - p.y) ** 2)) for p in cloud)
     return Drawn(
         [Picture([panel], title=f"Three points of Assumption 3, box size {box_eta:.3g}", width=6)],
         {"box_eta": eta, "least_mse_of_draws": miss, "x": x, "y": y},
@@ -50,7 +50,3 @@ def figure1(*, box_eta: float, draws: int, seed: int = 0) -> Drawn:
         "The paper gives no coordinates: the green points are ours. Dotted: the boxes for (x, y); "
         "grey: draws from them, whose second feature, 1 in the figure, varies too.",
     )  # fmt: skip
-
-
-def _line(problem: Problem) -> np.ndarray:
-    return np.asarray(np.linalg.lstsq(problem.X, problem.y, rcond=None)[0])

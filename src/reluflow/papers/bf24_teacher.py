@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.bf24_stuck import neurons_in_effect, teacher_run
+from reluflow.claims.bf24_stuck import SETTLED, neurons_in_effect, teacher_run
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
 from reluflow.flow.flow import flow
@@ -31,7 +31,7 @@ FIGURE3_QUICK = {**FIGURE3, "m": 1000, "draws": 0, "m_film": 0}
 ROWS = ("start", "growth starts", "first plateau", "the last neurons start", "end")
 
 
-def dips(x: Array, f: Array, least: float = 0.02) -> int:
+def dips(f: Array, least: float = 0.02) -> int:
     """Local minima inside, at least ``least`` below the highest points on both sides."""
     found, top, low = 0, f[0], f[0]
     for value in f[1:]:
@@ -111,7 +111,7 @@ def figure3(
             f"Draws of the sample, {m_small} neurons: those in effect at the end (mean squared "
             f"error) {table}."
         )
-        gaps = methods_agree(ends[draw], scale)
+        gaps = methods_agree(ends[draw])
         numbers["descent_and_flow"] = gaps
         seen += [
             at_most(gaps[0], 1e-4, what=f"kinks located and not, {m_small} neurons: largest gap"),
@@ -143,8 +143,8 @@ def seen_in(made: Course) -> list[Comparison]:
         at_least(made.bundles[made.frames[3]], 4, what="the last neurons start: neurons"),
         at_most(made.frames[3], made.frames[4] - 1, what="which is a record before the end"),
         equals(made.bundles[-1], 5, tolerance=0, what="end: neurons"),
-        equals(dips(grid, teacher), 3, tolerance=0, what="dips of the teacher"),
-        equals(dips(grid, f[-1]), 1, tolerance=0, what="end: dips of f, two bumps are missed"),
+        equals(dips(teacher), 3, tolerance=0, what="dips of the teacher"),
+        equals(dips(f[-1]), 1, tolerance=0, what="end: dips of f, two bumps are missed"),
         at_least(made.run.loss[-1], 1e-3, what="end: mean squared error"),
         at_most(np.ptp(rest) / rest[-1], 0.02, what="end: change of it in the last tenth"),
     ]
@@ -156,7 +156,7 @@ def widest_gap(net: Network) -> float:
     return float(np.diff(turn, append=turn[0] + 360).max())
 
 
-def methods_agree(made: Course, scale: float) -> tuple[float, float]:
+def methods_agree(made: Course) -> tuple[float, float]:
     """Largest gap of the loss to a flow without located kinks, and to descent at the end."""
     problem, run = made.run.problem, made.run
     assert run.networks is not None
@@ -195,7 +195,7 @@ def _loss(made: Course) -> Panel:
 def _caption(made: Course, draw: int) -> str:
     jumps = ", ".join(f"{1000 * t:,.0f}" for t in made.phases.jumps)
     wide = "not located" in made.run.status
-    located = "not located at this width" if wide else "located from step 20,000 on"
+    located = "not located at this width" if wide else f"located from step {1000 * SETTLED:,.0f} on"
     return (
         f"Gradient flow, a step stands for time 0.001; kinks are {located}. The "
         f"paper's sample of 40 points is not published: ours is draw {draw} of ten, chosen as the "

@@ -20,7 +20,7 @@ from reluflow.trajectory import Trajectory
 Array = NDArray[np.float64]
 
 LEAK, FIRST, NUDGE = 0.2, 0.15, 1e-7
-CROSS, SLIDE, EXIT, BRANCH = 1, 2, 3, 4
+CROSS, SLIDE, BRANCH = 1, 2, 4
 EXTENT = (0.0, 1.3, -0.65, 0.65)
 
 

@@ -18,8 +18,6 @@ from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.observables import velocity
 
-Array = NDArray[np.float64]
-
 WIDTH, STD, LR, STEPS = 50, 1e-6, 2e-3, 21_000
 SHOWN = (0, 3_500, 7_000, 21_000)
 # loss of Figure 6 at an iteration: a value of one start, and how far other starts are from it

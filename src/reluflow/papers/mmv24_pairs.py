@@ -105,7 +105,7 @@ def drawn(name: str, runs: int, seed: int, seen: list[Comparison], words: str) -
 @figure("MMV24", "F7", title="Two points with correlation 0.1: every live neuron gets inside",
         quick=QUICK, full=FULL, claims=("MMV24-T1.1",))  # fmt: skip
 def figure7(*, runs: int, seed: int = 0) -> Drawn:
-    """Figure 7: no live positive neuron is outside S_+ at 7,000."""
+    """Figure 7: at 7,000 no live positive neuron is outside S_+, or one in few runs."""
     found = counts(ANGLES["F7"], runs)
     clean = float(np.mean(found["at 7,000"] == 0))
     shown = counted(ANGLES["F7"], seed)["at 7,000"]

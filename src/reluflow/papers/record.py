@@ -14,12 +14,15 @@ from reluflow._version import __version__
 from reluflow.claims.claim import paper_modules
 from reluflow.runtime import write_text
 
+#: Where the sources of a paper are; figures use runs of claims.
+ROOMS = ("reluflow.claims", "reluflow.papers")
+
 
 def key_of(module: str, settings: Mapping[str, Any]) -> str:
-    """Hash of the settings, the version and the sources of the paper in the room of the work."""
-    room, _, name = module.rpartition(".")
-    beside = paper_modules(room) if room else []
-    same = [m for m in beside if m.rpartition(".")[2].split("_")[0] == name.split("_")[0]]
+    """Hash of the settings, the version and the sources of the paper's claims and figures."""
+    paper = module.rpartition(".")[2].split("_")[0]
+    sources = [m for room in ROOMS for m in paper_modules(room)]
+    same = [m for m in sources if m.rpartition(".")[2].split("_")[0] == paper]
     source = [inspect.getsource(importlib.import_module(m)) for m in same or [module]]
     plain = json.dumps([__version__, dict(settings), source], sort_keys=True, default=str)
     return hashlib.sha256(plain.encode()).hexdigest()

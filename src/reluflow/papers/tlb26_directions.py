@@ -63,7 +63,7 @@ def figure4(*, descent: bool, seed: int = 0) -> Drawn:
     caption = (
         "Angle: direction projected on a random plane; radius: 1 + log|w|/1000; "
         "crosses, outside: the direction predicted for the plateau. Instants (a) and (b) are "
-        f"ours, the paper's are lost. {GUESSES}{how}"
+        f"ours, not the paper's. {GUESSES}{how}"
     )
     picture = Picture(panels, 3, "Six neurons at six instants", width=4.0, height=4.2)
     return Drawn([picture], numbers, summary, seen, caption)

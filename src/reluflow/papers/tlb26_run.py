@@ -22,7 +22,7 @@ L, LR, EPOCHS = 1000.0, 0.01, 1_100_000
 INSTANTS = (0, 100_000, 506_000, 508_000, 510_000, 538_000)  # the first two are ours
 COLOURS = [f"C{j}" for j in range(6)]
 GUESSES = (
-    f"The paper's scale is lost: e^-{L:.0f} is ours. Among 3000 draws this one was chosen because "
+    f"The scale e^-{L:.0f} is ours. Among 3000 draws this one was chosen because "
     "every point is covered and the first jump falls near epoch 507,000; agreement with that epoch "
     "is by construction, agreement of run and prediction is not."
 )

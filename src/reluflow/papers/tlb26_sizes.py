@@ -125,7 +125,7 @@ def figure5(*, draws: int, sizes: Any, points: Any, seed: int = 0) -> Drawn:
         "below Algorithm 1: the margins mu are small, so this scale is far from the limit.",
     ]  # fmt: skip
     caption = (
-        "Widths ceil(8 log2 n), the paper's constant is lost. Lines are Algorithm 1 over "
+        "Widths ceil(8 log2 n), a constant of ours. Lines are Algorithm 1 over "
         f"{draws} draws with their range. One network at each n is trained, for {STEPS:,} epochs "
         "from norms 1e-8/sqrt(m); the paper trains 3, up to a million epochs."
     )
@@ -217,8 +217,8 @@ def figure6(*, draws: int, widths: Any, he: Any, points: Any, seed: int = 0) -> 
     caption = (
         "Algorithm 1 instead of training for the line; trained points at 1e-8 show the trend, not "
         "its values. Large starts (uniform, +-1/sqrt of the fan-in) are fitted by "
-        "steps of a tenth of the inverse curvature (above width 4,096 four tenths) instead of lr "
-        "0.001, one run each."
+        "steps of at most a tenth of the inverse curvature (above width 4,096 four tenths) "
+        "instead of lr 0.001, one run each."
     )
     return Drawn([Picture(panels, 2, width=5.4, height=4.0)], numbers, summary, seen, caption)
 

@@ -80,8 +80,8 @@ def orthonormal(
     rng : int, Generator, SeedSequence or None
         Source of randomness; the same sample every time by default, None for a fresh one.
     loss, reduction
-        The paper's formula for the loss is lost in the text at hand; half-square mean is its
-        authors' usual choice. "square" is PyTorch's MSELoss, on which the figures were run.
+        Half-square mean by default, our reading of the theory. "square" is PyTorch's
+        MSELoss, on which the figures were run.
 
     Returns
     -------
