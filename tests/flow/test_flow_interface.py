@@ -197,3 +197,21 @@ def test_phases_of_the_golden_case():
     assert found.alignment_end is not None
     assert found.alignment_end < 10.0
     assert found.convergence is not None
+
+
+@pytest.mark.parametrize(
+    ("seed", "said"),
+    [(0, "as small as rtol 1e-08 can tell"), (3, "as small as"), (4, "Nothing moves any more")],
+)
+def test_a_run_at_rest_ends_and_says_why(seed, said):
+    """Steps of relative error rtol leave a subgradient above some tolerances: once it has stopped
+    falling the run ends. The end is recorded."""
+    rng = np.random.default_rng(seed)
+    problem = Problem(rng.standard_normal((5, 3)), rng.standard_normal(5), "square")
+    net = initialize(problem, 5, scale=1e-6, rng=seed)
+    run = flow(problem, net, rtol=1e-8, stop=stationary(1e-15), max_steps=20_000)
+    assert run.status.ok
+    assert said in str(run.status)
+    exact = flow(problem, net, rtol=1e-11, stop=stationary(1e-10), max_steps=20_000)
+    assert run.loss[-1] == pytest.approx(exact.loss[-1], abs=1e-8)
+    assert run.loss[-1] == problem.value(problem.outputs(run.final))

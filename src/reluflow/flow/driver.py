@@ -170,6 +170,9 @@ class Driver:
         solver = self.solver
         while (wanted := self.recorder.next()) <= solver.t:
             self._record(wanted, *solver.state.neurons(), solver.log_time)
+        times = self.recorder._columns["times"]
+        if self.recorder.policy.ends and (not times or times[-1] < solver.t):
+            self._record(solver.t, *solver.state.neurons(), solver.log_time)
 
     def _located(self) -> Status | None:
         """End inside the step when a loss target is passed in it."""
@@ -228,10 +231,11 @@ class Driver:
         """Everything the continuation depends on."""
         solver, s = self.solver, self.solver.state
         numbers = [solver.t, solver.log_time, solver.h, solver.scale, solver.leaper.still]
+        numbers += [solver.top, float(solver.stuck), self.spent]
         names = sorted(solver.cost)
         return {
             **self.recorder.pack(),
-            "numbers": np.array([*numbers, solver.top, float(solver.stuck), self.spent]),
+            "numbers": np.array([*numbers, solver.least_gradient, float(solver.least_at)]),
             "cost_names": np.array(names),
             "cost_values": np.array([solver.cost[k] for k in names]),
             "events": np.vstack([np.empty((0, 4)), *solver.events]),
@@ -257,6 +261,7 @@ class Driver:
         solver.t, solver.log_time, solver.h, solver.scale = numbers[:4]
         solver.leaper.still, solver.top = numbers[4:6]
         solver.stuck, self.spent = int(numbers[6]), numbers[7]
+        solver.least_gradient, solver.least_at = numbers[8], int(numbers[9])
         names = [str(k) for k in packed["cost_names"]]
         solver.cost.clear()
         solver.cost.update(dict(zip(names, map(int, packed["cost_values"]), strict=True)))

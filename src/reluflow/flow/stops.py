@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+STALLED = 50  # steps without a smaller subgradient after which it has stopped falling
+STEP_ERROR = 0.1  # error of steps in units of rtol, with some room
+
 
 @dataclass(frozen=True)
 class Stop:
@@ -45,7 +48,11 @@ class Loss(Stop):
 
 @dataclass(frozen=True)
 class Stationary(Stop):
-    """The subgradient of minimal norm is below ``tol`` and no neuron is growing."""
+    """The subgradient of minimal norm is below ``tol`` and no neuron is growing.
+
+    Steps of relative error e move f by about e B, B half the squared norm, and the subgradient by
+    e K B^(3/2), K the stiffness of the pull: below that, one that has stopped falling is at rest.
+    """
 
     tol: float = 1e-10
 
@@ -54,21 +61,28 @@ class Stationary(Stop):
         # |gradient of cone|^2 <= |D|^2 * 2 B
         with np.errstate(divide="ignore"):
             log_grad = np.log(rates) + 0.5 * (log_B + math.log(2.0))
-        if float(np.max(log_grad, initial=-math.inf)) > math.log(self.tol):
-            return None
-        waking = rates > self.tol
-        if waking.any() and _growing(solver, waking, self.tol):
-            return None
+        size, steps = math.exp(float(np.max(log_grad, initial=-math.inf))), solver.cost["steps"]
+        if size < 0.9 * solver.least_gradient:
+            solver.least_gradient, solver.least_at = size, steps
+        said = f"below {self.tol:g}"
+        if size > self.tol or _growing(solver, self.tol):
+            B = float(np.sum(np.exp(log_B)))
+            noise = STEP_ERROR * solver.rtol * solver.stiffness()[0] * B  # of the rates
+            falling = steps < solver.least_at + STALLED
+            if falling or size > noise * math.sqrt(B) or _growing(solver, noise):
+                return None
+            said = f"{size:.2g}, as small as rtol {solver.rtol:g} can tell,"
         return Status(
-            "stationary",
-            f"The subgradient of minimal norm is below {self.tol:g} and no neuron grows.",
+            "stationary", f"The subgradient of minimal norm is {said} and no neuron grows."
         )
 
 
-def _growing(solver: Solver, waking: NDArray[np.bool_], tol: float) -> bool:
-    """Whether a neuron of the given cones grows, or still turns, at a rate above tol."""
+def _growing(solver: Solver, tol: float) -> bool:
+    """Whether a neuron grows, or still turns, at a rate above tol."""
     s = solver.state
-    members = np.flatnonzero(waking[s.gid])
+    members = np.flatnonzero((solver.rates > tol)[s.gid])
+    if not members.size:
+        return False
     Z, _ = s.neurons()
     Z, D = Z[members], solver.D[s.gid[members]]
     along = np.sum(Z[:, :-1] * D, axis=1)
