@@ -49,7 +49,8 @@ def log_defect_constant(known: Constants, alpha_0: float | None) -> float:
     factor = 2.0 if alpha_0 is None else 4.0
     first = np.log(known.D_max) + known.D_max * np.exp(log_settling_time(known, alpha, factor))
     if alpha_0 is not None:
-        first += np.log(4.0) - 2 * np.log(alpha)
+        with np.errstate(divide="ignore"):  # no bound where alpha is 0
+            first += np.log(4.0) - 2 * np.log(alpha)
     first += np.sqrt(2 * known.mean_square / known.D_max) / np.e
     return float(np.logaddexp(first, 0.5 * np.log(2 * known.D_max * known.mean_square)))
 

@@ -89,6 +89,10 @@ def fading(evidence: Evidence) -> tuple[bool | None, str]:
     """Assumption 6."""
     if cones(evidence.problem) > MOST_CONES:
         return None, f"n={evidence.problem.n}, d={evidence.problem.d} have too many cones to list"
+    if not evidence.problem.X.any(axis=1).all():
+        return False, "a sample is zero"
+    if not extreme_samples(evidence.problem):
+        return False, "Kset is empty"
     found = margins(evidence.problem)
     return found.least > 0, (
         f"least residual on Kset {found.residual:.3g}, push {found.push:.3g}, decay "

@@ -94,6 +94,8 @@ def dominant_extremes(evidence: Evidence) -> tuple[bool | None, str]:
     """Assumption 5."""
     if evidence.problem.n > MOST_SAMPLES:
         return None, f"{evidence.problem.n} samples, each a linear program"
+    if not extreme_samples(evidence.problem):
+        return False, "Kset is empty"
     gap = dominance(evidence.problem)
     return gap > 0, f"least y|x|^2 - |y| sqrt(sum of squared products) over Kset: {gap:.4g}"
 

@@ -35,8 +35,10 @@ def listed(problem: Problem) -> ExtremalVectors:
 
 
 def least_independence(problem: Problem) -> float:
-    """Least singular value of d unit vectors among c_k x_k / |c_k x_k|."""
+    """Least singular value of d unit vectors among c_k x_k / |c_k x_k|; 0 if one of these is 0."""
     Z = problem.pull[:, None] * problem.X
+    if not Z.any(axis=1).all():
+        return 0.0
     Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
     return min(
         float(np.linalg.svd(Z[list(rows)], compute_uv=False)[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from reluflow.claims.claim import Check, load_all
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.ledger import entry
+from reluflow.claims.ledger import PAPERS, Entry, rows
 from reluflow.claims.run import try_evaluate
 from reluflow.claims.verdict import Status, Verdict
 from reluflow.errors import ReluflowError
@@ -80,7 +81,7 @@ def named(claims: str | Sequence[str]) -> list[Check]:
             if name.lower() in (check.id.lower(), check.id.split("-")[0].lower())
         ]
         if not checks:
-            row = entry(name if "-" in name else f"{name.upper()}-")
+            row = _known(name)
             raise ReluflowError(f"{row.id} has no check yet: `reluflow claims` shows what has")
         usable = [check for check in checks if check.check is not None]
         if not usable:
@@ -90,6 +91,19 @@ def named(claims: str | Sequence[str]) -> list[Check]:
             )
         found.update({check.name: check for check in usable})
     return _in_order(list(found.values()))
+
+
+def _known(name: str) -> Entry:
+    """The row of the ledger that is meant, or a sentence with what there is."""
+    known = {id.lower(): row for id, row in rows().items()}
+    if name.lower() in known:
+        return known[name.lower()]
+    close = difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f"did you mean {known[close[0]].id}?" if close else "such as BF24-L1"
+    raise ReluflowError(
+        f"unknown claim {name!r}: expected one of the papers {', '.join(PAPERS)}, or the id of a "
+        f"claim ({hint})"
+    )
 
 
 def write_certificates(evidence: Evidence, folder: str | os.PathLike[str]) -> list[Path]:
@@ -112,7 +126,5 @@ def write_certificates(evidence: Evidence, folder: str | os.PathLike[str]) -> li
 
 
 def _in_order(checks: list[Check]) -> list[Check]:
-    from reluflow.claims.ledger import rows
-
     order = {id: i for i, id in enumerate(rows())}
     return sorted(checks, key=lambda check: (order[check.id], check.form, check.part))

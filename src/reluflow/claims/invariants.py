@@ -144,7 +144,8 @@ def dead_neurons_move(evidence: Evidence) -> Comparison:
     then = np.zeros((first.m, first.d + 2))
     worst = 0.0
     for net in evidence.path:
-        outer = np.sign(net.a) * np.exp(net.log_outer - np.maximum(net.log_norms, -1e300))
+        over = np.minimum(net.log_outer - np.maximum(net.log_norms, -1e300), 700.0)
+        outer = np.sign(net.a) * np.exp(over)
         now = np.column_stack([net.directions, np.maximum(net.log_norms, -1e300), outer])
         worst = max(worst, float(np.abs(now - then)[is_dead].max(initial=0.0)))
         new = dead(evidence.problem, net) & ~is_dead

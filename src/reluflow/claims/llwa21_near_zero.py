@@ -35,11 +35,14 @@ def well_aligned(evidence: Evidence) -> tuple[bool, str]:
     keep = np.isfinite(net.log_norms) | np.isfinite(net.log_outer)
     if not keep.any():
         return False, "all neurons are zero"
+    if not p.pull.any():
+        return False, "nothing pulls on a silent network"
     kept = net.subset(keep)
     units, sizes = kept.directions, np.exp(kept.log_norms - kept.log_outer)
     values = G(p, units)
     short = 1 - np.abs(values).min() / max_G(p).upper_bound
-    kink = np.abs(units @ p.X.T / np.linalg.norm(p.X, axis=1)).min()
+    X = p.X[p.X.any(axis=1)]
+    kink = np.abs(units @ X.T / np.linalg.norm(X, axis=1)).min()
     same = bool((np.sign(kept.a) == np.sign(values)).all())
     balanced = float(np.abs(sizes - 1).max())
     fine = short <= ALIGNED and same and balanced <= ALIGNED and kink > ALIGNED

@@ -114,7 +114,7 @@ def caps_are_inside(evidence: Evidence) -> list[Comparison]:
             reached += [_worst_is_inside(p, axis, label, k * zeta) for k in (0.999, 1.001)]
         across = rng.standard_normal((SAMPLES, p.d))
         across -= np.outer(across @ axis, axis)
-        across /= np.linalg.norm(across, axis=1, keepdims=True)
+        across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-300)  # 0 if d = 1
         share = np.sqrt(0.999 * zeta * rng.random((SAMPLES, 1)))  # sine of the angle to the axis
         outside += int((~member(p, np.sqrt(1 - share**2) * axis + share * across)).sum())
     return [

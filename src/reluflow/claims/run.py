@@ -39,11 +39,17 @@ def evaluate(check: Check, evidence: Evidence, about: Mapping[str, Any] | None =
 
 
 def try_evaluate(check: Check, evidence: Evidence) -> Verdict:
-    """As :func:`evaluate`, but UNDECIDED, with its sentence, where an error stops the check."""
+    """As :func:`evaluate`, but UNDECIDED, with its sentence, where an error stops the check.
+
+    One check that does not cope with somebody's data must not cost them all the others.
+    """
     try:
         return evaluate(check, evidence)
     except ReluflowError as error:
-        return verdict_of(check, Found((), note=str(error)), (), evidence.describe())
+        said = str(error)
+    except Exception as error:
+        said = f"The check stopped: {type(error).__name__}: {error}"
+    return verdict_of(check, Found((), note=said), (), evidence.describe())
 
 
 def run_check(check: Check, size: str = "quick", seed: int = 0) -> Verdict:

@@ -117,8 +117,14 @@ def bound_is_sharp(seed: int) -> Comparison:
     return at_least(ratio, 0.999, what="ratio for weights of 1e-3")
 
 
+@predicate("a smoothed activation")
+def smoothed(evidence: Evidence) -> tuple[bool, str]:
+    """xi > 0."""
+    return evidence.problem.smoothing > 0, f"xi = {evidence.problem.smoothing:g}"
+
+
 claim(
-    "TK24-INV", part="smoothed", needs=("path",), given=[gradient_flow, balanced_start],
+    "TK24-INV", part="smoothed", needs=("path",), given=[gradient_flow, balanced_start, smoothed],
     example=small_start, quick={**QUICK, "xi": 0.1}, full=FULL,
 )(balance_and_signs)  # fmt: skip
 
