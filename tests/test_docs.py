@@ -12,6 +12,7 @@ import pytest
 import reluflow
 
 ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(reluflow.__path__, "reluflow.")
@@ -53,10 +54,124 @@ def test_readme_runs(block, tmp_path, monkeypatch, capsys):
     exec(compile(python_blocks(ROOT / "README.md")[block], "README.md", "exec"), {})
 
 
-def test_readme_points_at_files_that_exist():
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist_and_name_files_that_exist(page):
+    import typer
+
+    from reluflow.app.cli import app
+
+    known = set(typer.main.get_command(app).commands)
+    for line in re.findall(r"(?:^ {4}|`)reluflow +([a-z][^`#\n]*)", page.read_text(), flags=re.M):
+        assert line.split()[0] in known, line
+        for word in line.split():
+            if word.startswith("examples/"):
+                assert (ROOT / word).is_file(), line
+
+
+def paper_rows():
+    rows = re.findall(r"^\| ([A-Z]+\d\d) \|(.*)\|$", (ROOT / "README.md").read_text(), flags=re.M)
+    return {paper: [cell.strip() for cell in cells.split("|")] for paper, cells in rows}
+
+
+def test_readme_counts_claims_and_names_figures():
+    from reluflow.claims.ledger import PAPERS
+    from reluflow.papers.figure import chosen
+
+    rows = paper_rows()
+    assert set(rows) == set(PAPERS)
+    for paper, (_, claims, figures, *_) in rows.items():
+        assert int(claims) == len(reluflow.ledger(paper)), paper
+        named = set(re.findall(r"\b(F\d+[A-Z]?|Tab1|CIFAR(?!-))\b", figures))
+        for first, last in re.findall(r"F(\d+) to F(\d+)", figures):
+            named |= {f"F{k}" for k in range(int(first), int(last) + 1)}
+        assert named == {spec.name for spec in chosen(paper)}, paper
+
+
+def named(title):
+    """What stands between backquotes in a section of docs/files.md."""
+    text = (ROOT / "docs/files.md").read_text()
+    body = re.split(r"^#+ ", text.partition(f"# {title}")[2], maxsplit=1, flags=re.M)[0]
+    body = re.sub(r"```.*?```", "", body, flags=re.DOTALL)
+    return set(re.findall(r"`([^`]+)`", body))
+
+
+def test_settings_are_documented():
+    from reluflow.app import config
+    from reluflow.sweep.config import Config, Plot
+    from reluflow.trajectory.observables import OBSERVABLES
+
+    told = named("Settings of `simulate`")
+    for part in (config.Data, config.Neurons, config.Run, config.Save):
+        assert set(part.model_fields) <= told, part
+    assert {f"[{name}]" for name in config.Config.model_fields} <= told
+    assert set(OBSERVABLES) <= told
+    told = named("Settings of `sweep`")
+    sections = {"problem", "init", "clock", "settings", "plot"}
+    assert {f"[{name}]" for name in sections} <= told
+    assert (set(Config.model_fields) - sections) | set(Plot.model_fields) <= told
+
+
+def test_settings_that_are_shown_are_taken(tmp_path):
+    from reluflow.app.config import read_config
+    from reluflow.sweep.config import read_config as read_sweep
+
+    text = (ROOT / "docs/files.md").read_text()
+    shown = [tmp_path / f"{k}.toml" for k in range(2)]
+    for path, block in zip(shown, re.findall(r"```toml\n(.*?)```", text, re.DOTALL), strict=True):
+        path.write_text(block)
+    assert read_config(shown[0]).run.steps == 200_000
+    assert read_sweep(shown[1])[0] == read_sweep(ROOT / "examples/sweeps/widths.toml")[0]
+
+
+def test_every_example_is_listed_and_every_configuration_is_taken():
+    from reluflow.app.config import read_config
+    from reluflow.sweep.config import read_config as read_sweep
+
+    text = (ROOT / "docs/files.md").read_text()
+    for path in (ROOT / "examples").rglob("*.*"):
+        if path.suffix in (".csv", ".toml", ".py"):
+            assert f"(../{path.relative_to(ROOT).as_posix()})" in text, path
+    for path in (ROOT / "examples").glob("*.toml"):
+        read_config(path)
+    for path in (ROOT / "examples/sweeps").glob("*.toml"):
+        read_sweep(path)
+
+
+def test_written_fields_are_documented(tmp_path):
+    from reluflow.app.config import read_config
+    from reluflow.app.simulation import simulate
+    from reluflow.claims.verdict import Hypothesis, Status, Verdict, at_most
+    from reluflow.sweep.grid import RESERVED
+
+    asked = {"data": {"source": "golden"}, "network": {"m": 3}, "run": {"t_end": 1.0}}
+    done = simulate(read_config(None, asked), tmp_path / "run.nc", progress=False)
+    stored = {re.sub("^observable_.*", "observable_NAME", str(n)) for n in done.run.dataset}
+    told = named("`simulate`: one run.nc")
+    assert set(done.to_dict()) | stored | set(done.run.dataset.attrs) - {"format"} <= told
+    verdict = Verdict("A", "P", "", "stated", Status.HOLDS, (at_most(1, 2),), (Hypothesis("h", 1),))
+    fields = verdict.to_dict()
+    inner = set(fields["comparisons"][0]) | set(fields["hypotheses"][0])
+    assert set(fields) | inner <= named("`certify`, `claims --run`: verdicts")
+    assert set(RESERVED) <= named("`sweep`: one table")
+
+
+@pytest.mark.slow
+def test_readme_quotes_explain_and_its_fields_are_documented():
+    told = reluflow.explain(reluflow.datasets.three_points()).to_dict()
+    said = " ".join(part["text"] for part in told["verdict"])
     text = (ROOT / "README.md").read_text()
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (ROOT / target).exists(), target
+    quote = " ".join(re.findall(r"^> (.*)$", text, flags=re.M))
+    parts = [part.strip() for part in quote.split("[...]")]
+    assert len(parts) == 2
+    for part in parts:
+        assert part in said
+    assert set(told) <= named("`explain`: report.html")
 
 
 def test_changelog_and_citation_carry_the_version():

@@ -237,7 +237,7 @@ CASES = [
     ("sweep plot good.csv", "good.csv"),
     ("claims BF25", "unknown paper or claim 'BF25'"),
     ("claims --seed -1", "--seed"),
-    ("reproduce BF25", "no figure 'BF25'"),
+    ("reproduce BF25", "unknown paper 'BF25'"),
     ("reproduce --quick --full", "contradict each other"),
     ("bench speed", "no benchmark 'speed'"),
 ]

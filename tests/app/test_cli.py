@@ -29,7 +29,7 @@ def test_datasets_listed_as_text_and_json():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("reproduce", "BF25"), "no figure 'BF25': expected one of BF24 F1, BF24 F2"),
+        (("reproduce", "BF25"), "unknown paper 'BF25': expected one of BF24, LLWA21"),
         (("reproduce", "BF24", "F9"), "no figure 'BF24 F9'"),
         (("bench", "speed"), "no benchmark 'speed': expected one of descend"),
         (("nonsense",), "No such command 'nonsense'"),

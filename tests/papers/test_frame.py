@@ -235,10 +235,47 @@ def test_figures_are_claims_of_the_ledger():
         assert REGISTRY[spec.id].experiment is not None
         assert set(spec.sizes) == {"quick", "scaled", "full"}
     assert [spec.name for spec in chosen("tlb26")] == ["F1", "F2", "F3", "F4", "F5", "F6"]
-    with pytest.raises(ReluflowError, match="no figure 'BF24 F9'"):
-        chosen("BF24", "F9")
     with pytest.raises(ReluflowError, match="size must be one of"):
         reproduce("BF24", "F2", size="huge")
+
+
+@pytest.mark.parametrize(
+    ("paper", "name", "found"),
+    [
+        ("llwa21", "f1", ["F1L", "F1M", "F1R"]),
+        ("LLWA21", "F1m", ["F1M"]),
+        ("llwa21", "tab1", ["Tab1"]),
+        ("mmv24", "F1", ["F1"]),  # and not F10 to F13
+        ("TK24", "F1", ["F1"]),
+        ("tk24", "cifar", ["CIFAR"]),
+    ],
+)
+def test_a_number_names_the_parts_of_a_figure(paper, name, found):
+    assert [spec.name for spec in chosen(paper, name)] == found
+
+
+def test_a_figure_of_every_paper():
+    firsts = ["BF24-F1", "LLWA21-F1L", "LLWA21-F1M", "LLWA21-F1R", "MMV24-F1", "TK24-F1"]
+    assert [spec.id for spec in chosen(None, "F1")] == [*firsts, "TLB26-F1"]
+
+
+@pytest.mark.parametrize(
+    ("paper", "name", "sentence"),
+    [
+        ("BF24", "F9", "no figure 'BF24 F9': expected one of F1, F2, F3"),
+        ("llwa21", "F", "no figure 'llwa21 F': expected one of F1L, F1M, F1R, Tab1, F2, F3, F4"),
+        ("TK24", "C", "no figure 'TK24 C': expected one of CIFAR, F1, F2, F3, F4, F5, F6, F7, F8, "
+         "F9, F10"),
+        ("BF24", "", "no figure 'BF24': expected one of F1, F2, F3"),
+        ("BF25", None, "unknown paper 'BF25': expected one of BF24, LLWA21, MMV24, TK24, TLB26"),
+        ("BF25", "F1", "unknown paper 'BF25': expected one of BF24, LLWA21, MMV24, TK24, TLB26"),
+    ],
+)  # fmt: skip
+def test_a_refusal_lists_what_could_have_been_meant(paper, name, sentence, tmp_path):
+    with pytest.raises(ReluflowError) as refused:
+        reproduce(paper, name, tmp_path / "none", "quick")
+    assert str(refused.value) == sentence
+    assert not (tmp_path / "none").exists()
 
 
 def test_svg_is_the_same_every_time_and_takes_the_colours_of_the_page():

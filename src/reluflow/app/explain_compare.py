@@ -127,7 +127,7 @@ def compare(
     predicted = process.jump_times(log_scale=log_scale)
     losses, loss = process.losses, np.asarray(run.loss, dtype=float)
     drop = float(losses[0] - losses.min())
-    found = [_passes(times, loss, _half_way(process, i)) for i in range(process.n_jumps)]
+    found = [_half_done(process, i, run, times) for i in range(process.n_jumps)]
     unknown = np.ones(process.n_jumps, dtype=bool)
     if process.offsets is not None:
         unknown = np.isnan(process.offsets)
@@ -156,9 +156,27 @@ def compare(
     return Comparison(tuple(rows), float(losses[-1]), end, drop, short)
 
 
+def _half_done(process: JumpProcess, i: int, run: Trajectory, times: Array) -> float | None:
+    """Time at which the squared norm of those that jump is half of what it comes to, as predicted;
+    by the loss where sizes were not recorded or diverge."""
+    loss = np.asarray(run.loss, dtype=float)
+    sizes = None if process.problem.loss.margin else _group_sizes(run, process.neurons[i])
+    if sizes is None:
+        return _passes(times, loss, _half_way(process, i))
+    goal = np.sum(np.exp(2.0 * process.networks[i + 1].log_norms[process.neurons[i]]))
+    return _passes(times, -sizes, -0.5 * float(goal))
+
+
+def _group_sizes(run: Trajectory, neurons: NDArray) -> Array | None:
+    """sum of |w_j|^2 over some neurons at every record, if it was kept."""
+    logs = [_sizes(run, at) for at in range(len(run.loss))]
+    kept = [np.exp(2.0 * each[neurons]).sum() for each in logs if each is not None]
+    return np.array(kept) if len(kept) == len(logs) else None
+
+
 def _half_way(process: JumpProcess, i: int) -> float:
-    """Loss when jump i is half done: outputs half way for square losses, as the prediction has it
-    for the group's squared norm; the loss half way where weights diverge."""
+    """Loss when jump i is half done: outputs half way for square losses, about when the group's
+    squared norm is; the loss half way where weights diverge."""
     if process.problem.loss.margin:
         return 0.5 * float(process.losses[i] + process.losses[i + 1])
     f = [process.problem.outputs(process.networks[k]) for k in (i, i + 1)]
@@ -169,12 +187,13 @@ def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _passes(times: Array, loss: Array, level: float) -> float | None:
-    below = np.flatnonzero(loss <= level)
+def _passes(times: Array, values: Array, level: float) -> float | None:
+    """When falling values first reach a level."""
+    below = np.flatnonzero(values <= level)
     if not below.size or below[0] == 0:
         return None
     i = int(below[0])
-    share = (loss[i - 1] - level) / (loss[i - 1] - loss[i])
+    share = (values[i - 1] - level) / (values[i - 1] - values[i])
     return float(times[i - 1] + share * (times[i] - times[i - 1]))
 
 

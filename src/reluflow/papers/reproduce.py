@@ -56,8 +56,9 @@ def reproduce(
     Parameters
     ----------
     paper, figure : str, optional
-        "BF24" and "F2" make one figure with the claims it shows; a paper alone all its figures
-        and every claim that can be run; nothing, all papers.
+        "BF24" and "F2" make one figure with the claims it shows, "LLWA21" and "F1" the three
+        parts F1L, F1M and F1R; a paper alone all its figures and every claim that can be run;
+        nothing, all papers.
     out : path
         Folder for pictures, records and ``index.html``; made if needed. What is there already,
         with the same settings and version, is not made again.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,11 @@ from reluflow.errors import ReluflowError
 from reluflow.trajectory.trajectory import Trajectory
 
 Array = NDArray[np.float64]
+_TITLES = ("phase", "from", "until", "loss")
+_HEAD, _TAIL = 16, 5  # rows shown at the start and end of a long table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Phases:
     """When a run aligned, rested, jumped and converged; times in the units of the run.
 
@@ -34,6 +37,45 @@ class Phases:
     plateaus: Array
     jumps: Array
     convergence: float | None
+
+    def table(self) -> list[dict[str, Any]]:
+        """One dictionary per plateau and jump, in turn; a jump has one time and no loss."""
+        rows: list[dict[str, Any]] = []
+        for i, (start, end, loss) in enumerate(self.plateaus.tolist()):
+            rows.append({"phase": f"plateau {i + 1}", "from": start, "until": end, "loss": loss})
+            if i < len(self.jumps):
+                at = float(self.jumps[i])
+                rows.append({"phase": f"jump {i + 1}", "from": at, "until": at, "loss": None})
+        return rows
+
+    def __repr__(self) -> str:
+        rows = [_TITLES, *(_cells(row) for row in self.table())]
+        if len(rows) > _HEAD + _TAIL + 1:
+            rows[_HEAD + 1 : -_TAIL] = [("...",) * len(_TITLES)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        counts = (_count(len(self.plateaus), "plateau"), _count(len(self.jumps), "jump"))
+        return "\n".join([f"Phases({', '.join(counts)})", *lines, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        aligned = "Alignment is not known: the run has no recorded networks."
+        if self.alignment_end is not None:
+            aligned = f"Aligned from time {self.alignment_end:.6g} on."
+        if self.convergence is None:
+            return [aligned, "The loss still falls at the end."]
+        return [aligned, f"Converged from time {self.convergence:.6g} on."]
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row as text; a jump has its time once."""
+    start, until = f"{row['from']:.6g}", f"{row['until']:.6g}"
+    if row["loss"] is None:
+        return row["phase"], start, "", ""
+    return row["phase"], start, until, f"{row['loss']:.6g}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def phases(run: Trajectory, tol: float = 1e-2, angle: float = 0.1, rest: float = 0.02) -> Phases:
