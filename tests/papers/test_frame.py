@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -81,6 +82,28 @@ def test_what_must_be_seen_is_a_verdict(spec, tmp_path):
     bad = make_figure(spec, tmp_path, "full").verdicts[0]
     assert bad.status is Status.FAILS
     assert bad.surprising
+
+
+def test_a_figure_that_waits_is_made_last_and_shown_in_its_place(tmp_path, monkeypatch):
+    all_figures()
+    order = []
+
+    def begin(name):
+        def draw_it(*, size, seed=0):
+            order.append(name)
+            return draw_little(size=size, seed=seed)
+
+        return draw_it
+
+    for name, waits in (("F1", True), ("F2", False)):
+        spec = Spec("BF24", name, "A test", begin(name), {"quick": {"size": 3}}, waits=waits)
+        monkeypatch.setitem(FIGURES, ("BF24", name), spec)
+    both = [FIGURES["BF24", "F1"], FIGURES["BF24", "F2"]]
+    module = sys.modules["reluflow.papers.reproduce"]
+    monkeypatch.setattr(module, "_wanted", lambda *_: (both, []))
+    made = reproduce("bf24", None, tmp_path, "quick", workers=0)
+    assert order == ["F2", "F1"]
+    assert [figure.name for figure in made.figures] == ["F1", "F2"]
 
 
 def test_a_miss_that_is_known_at_this_size_is_shown_and_no_surprise(spec, tmp_path):

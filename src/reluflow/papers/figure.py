@@ -67,7 +67,10 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Spec:
-    """A figure that can be made: its function, settings of each size, and claims beside it."""
+    """A figure that can be made: its function, settings of each size, and claims beside it.
+
+    One that ``waits`` is begun after the others: it uses runs that they make.
+    """
 
     paper: str
     name: str
@@ -75,6 +78,7 @@ class Spec:
     make: Callable[..., Drawn]
     sizes: Mapping[str, Mapping[str, Any]]
     claims: tuple[str, ...] = ()
+    waits: bool = False
 
     @property
     def id(self) -> str:
@@ -113,6 +117,7 @@ def figure(
     full: Mapping[str, Any],
     scaled: Mapping[str, Any] | None = None,
     claims: Sequence[str] = (),
+    waits: bool = False,
 ) -> Callable[[Callable[..., Drawn]], Callable[..., Drawn]]:
     """Register a figure and, under the id "PAPER-NAME", the check of what must be seen in it.
 
@@ -129,11 +134,13 @@ def figure(
         For a machine without a GPU, in hours; the full size if that needs none.
     claims : ids
         Claims to run and show beside it.
+    waits : bool
+        Begin it after the other figures, whose runs it uses.
     """
     sizes = {"quick": dict(quick), "scaled": dict(scaled or full), "full": dict(full)}
 
     def wrap(make: Callable[..., Drawn]) -> Callable[..., Drawn]:
-        spec = Spec(paper, name, title, make, sizes, tuple(claims))
+        spec = Spec(paper, name, title, make, sizes, tuple(claims), waits)
         FIGURES[paper, name] = spec
 
         def look(*, seed: int = 0, **settings: Any) -> Found:

@@ -84,7 +84,8 @@ def reproduce(
     folder = _folder(out)
     names = [check.name for check in checks]
     # the first part has the machine for itself while kernels compile: a short one
-    parts = names[:1] + [f"figure {spec.id}" for spec in specs] + names[1:]
+    ordered = sorted(specs, key=lambda spec: spec.waits)
+    parts = names[:1] + [f"figure {spec.id}" for spec in ordered] + names[1:]
     began, done = time.monotonic(), 0
     with _on(device), Progress(len(parts), "reproduce", progress, overall=True) as bar:
 
@@ -96,9 +97,10 @@ def reproduce(
                 bar.say(_said(row))
 
         rows = run_parts(parts, folder, size, [seed], workers, each)
-        drawn = {row["part"] for row in rows if row["part"].startswith("figure ")}
-        figures = [figure_in(row, folder, size) for row in rows if row["part"] in drawn]
-    verdicts = [verdict_in(row) for row in rows if row["part"] not in drawn]
+        made = {row["part"]: row for row in rows}
+        drawn = [made.pop(f"figure {spec.id}", None) for spec in specs]
+        figures = [figure_in(row, folder, size) for row in drawn if row is not None]
+    verdicts = [verdict_in(row) for row in made.values()]
     from reluflow.papers.page import write_index
 
     shown = {spec.id: set(spec.claims) for spec in specs}

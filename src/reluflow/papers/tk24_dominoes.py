@@ -186,6 +186,7 @@ def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     quick=QUICK_SIZE,
     scaled=SCALED_SIZE,
     full=FULL_SIZE,
+    waits=True,  # for Figure 8, which has the same runs; Figure 10 has its own
 )
 def figure9(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
     """Figure 9: object probes when the initial weights are not scaled."""
