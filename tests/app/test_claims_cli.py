@@ -130,6 +130,10 @@ def test_certify_takes_the_options_of_the_problem(cli):
         (("certify", "nothing"), "unknown dataset 'nothing'"),
         (("certify", "missing.nc"), "missing.nc"),
         (("certify", "toy6", "--claims", "BF24-L99"), "unknown claim 'BF24-L99'"),
+        (
+            ("certify", "toy6", "--claims", "foo"),
+            "unknown claim 'foo': expected one of the papers BF24",
+        ),
         (("certify", "toy6", "--claims", "BF24-L3"), "makes its own experiment"),
         (("certify", "toy6", "-o", "made"), "certificates are about a network"),
         (("reproduce", "BF24", "F2", "--quick", "--full"), "contradict each other"),

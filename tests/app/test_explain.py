@@ -13,7 +13,8 @@ from reluflow.app.explain import explain
 from reluflow.app.explain_compare import compare
 from reluflow.app.explain_run import Spaced, real_times
 from reluflow.app.explain_search import estimated_directions
-from reluflow.app.explain_words import count, feature_names, listed, reads, samples
+from reluflow.app.explain_words import count, feature_names, listed, loss_number, reads, samples
+from reluflow.app.verdict_jumps import jumps
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import G
 
@@ -169,9 +170,38 @@ def test_bad_options(options, message):
         explain(datasets.three_points(), progress=False, **options)
 
 
-def test_labels_without_pull():
-    with pytest.raises(ReluflowError, match="nothing is learnt"):
-        explain(Problem(np.eye(2), np.zeros(2)), progress=False)
+@pytest.mark.parametrize(
+    ("X", "y", "why", "end"),
+    [
+        (np.eye(2), [0.0, 0.0], "all labels are 0", "The loss is 0"),
+        (np.zeros((2, 2)), [1.0, -2.0], "every sample with a label is 0", "stays at 1.25"),
+        (
+            [[1.0, 2.0], [1.0, 2.0]],
+            [0.5, -0.5],
+            "the pulls of the samples cancel",
+            "stays at 0.125",
+        ),
+    ],
+)
+def test_data_without_pull_teach_nothing(X, y, why, end, tmp_path):
+    found = explain(Problem(X, y), 20, out=tmp_path, progress=False)
+    told = dict(found.verdict)
+    assert "has learnt nothing" in told["In short"]
+    assert why in told["In short"]
+    assert end in told["End"]
+    assert "none of 20 neurons grows" in told["Directions"]
+    assert not found.failed
+    assert "Nothing moves" in (tmp_path / "report.html").read_text()
+    assert json.loads((tmp_path / "report.json").read_text())["process"]["jumps"] == []
+
+
+def test_rounding_of_a_loss_is_told_as_zero(three):
+    assert loss_number(8.2e-33, 0.5) == "0"
+    assert loss_number(8.2e-20, 0.5) == "8.2e-20"
+    rows = tuple(replace(row, loss=1e-33) for row in three.comparison.rows)
+    told = jumps(replace(three, comparison=replace(three.comparison, rows=rows)))
+    assert "to loss 0" in told
+    assert "e-33" not in told
 
 
 def test_large_data_are_estimated():

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -33,6 +34,20 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(tmp_path):
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not out.exists()
+
+
+def test_a_report_on_other_data_is_not_replaced_in_silence(cli, tmp_path):
+    (tmp_path / "first.csv").write_text("1,2,0\n")
+    (tmp_path / "second.csv").write_text("1,3,0\n")
+
+    def last_line(name):
+        return cli("explain", name, "--m", 5).out.splitlines()[-1]
+
+    assert last_line("first.csv") == f"wrote {Path('out') / 'report.html'}"
+    assert last_line("first.csv") == f"wrote {Path('out') / 'report.html'}"
+    assert last_line("second.csv") == "replaced the report on first"
+    (tmp_path / "out" / "report.json").write_text("[]")
+    assert last_line("second.csv") == "replaced the report on something else"
 
 
 # The command, with checkpoints so close together that some fall into the flow.

@@ -62,3 +62,26 @@ def test_options_of_a_dataset(cli):
     line = ("predict", "separable", "--with", "n=4", "--with", "d=3", "--m", 6, "--json")
     found = json.loads(cli(*line).out)
     assert (found["problem"]["n"], found["problem"]["d"]) == (4, 3)
+
+
+def test_text_has_short_numbers_and_says_from_where_the_jump_comes(cli, tmp_path):
+    (tmp_path / "large.csv").write_text("1e10,2,1e30\n1,-1e10,1e30\n-1e10,0.3,1e30\n")
+    done = cli("predict", "large.csv", "--m", 10)
+    assert "0" * 20 not in done.out
+    one = cli("predict", "three-points", "--m", 20).out
+    assert "From --scale 1e-06 (largest |w_j| 5.2e-07) the jump comes at time 20.02" in one
+    far = cli("predict", "toy6", "--m", 10, "--log-scale", -3000).out
+    assert "From --log-scale -3000 (largest |w_j| exp(-3000.3)) the jumps come at times " in far
+
+
+@pytest.mark.parametrize(("command", "scale"), [("predict", "1e-6"), ("simulate", "1e-3")])
+def test_help_tells_the_defaults_that_are_used(cli, command, scale):
+    from reluflow.app.config import Neurons
+    from reluflow.network.init import KINDS
+
+    words = " ".join(cli(command, "--help").out.split())
+    start = Neurons()
+    assert f"Number of neurons; {start.m} by default." in words
+    assert f"Size of the initial weights; {scale} by default." in words
+    assert f"{start.kind} (by default), {', '.join(KINDS[1:-1])} or {KINDS[-1]}." in words
+    assert f"Seed of the initial weights; {start.seed} by default." in words

@@ -131,3 +131,18 @@ def test_the_same_command_continues_after_a_kill(how, tmp_path):
     assert np.array_equal(killed.loss, calm.loss)
     assert np.array_equal(killed["norm2"], calm["norm2"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["calm.nc", "run.nc"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no folder that takes no file")
+def test_a_place_that_takes_no_file_is_told_before_the_run(cli, monkeypatch):
+    monkeypatch.setattr("reluflow.app.simulation._run", lambda *_: pytest.fail("the run began"))
+    done = cli("simulate", "three-points", "-o", "/proc/x.nc")
+    assert done.code == 2
+    assert done.err == (
+        "reluflow: cannot write /proc/x.nc: no such file or directory, give another -o\n"
+    )
+
+
+def test_one_record_is_told_as_one(cli):
+    done = cli("simulate", "three-points", "--m", 5, "--lr", 0.1, "--steps", 0)
+    assert "\n1 record (" in done.out

@@ -87,3 +87,7 @@ def test_bad_input():
         max_margin(Problem([[1.0]], [1.0]), "tree")
     with pytest.raises(ReluflowError, match="sign must be"):
         max_margin(Problem([[1.0]], [1.0]), "linear", sign=2)
+
+
+def test_numbers_are_shown_as_numbers():
+    assert "np." not in repr(max_margin(datasets.figure1_left(), "linear"))

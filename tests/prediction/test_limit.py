@@ -257,6 +257,22 @@ def test_ties_are_named():
     assert any("tie" in note for note in process.undetermined)
 
 
+def test_neurons_left_open_are_named_with_their_jumps():
+    """Shrinking at first, as a start has it, is not the end of a neuron."""
+    problem, net = random_problem(5, d=2, n=5, m=15)
+    process = limit(problem, net)
+    shrinking = np.flatnonzero(process.rates[0] < 0)
+    note = next(text for text in process.undetermined if "shrinking" in text)
+    before, _, after = note.partition("later jumps of these: ")
+    named = shrinking[:6] if shrinking.size > 6 else shrinking
+    assert ", ".join(str(j) for j in named) in before
+    late = [i for i, group in enumerate(process.neurons, 1) if np.isin(group, shrinking).any()]
+    assert late
+    assert [f"(jump {i})" in after for i in range(1, process.n_jumps + 1)] == [
+        i in late for i in range(1, process.n_jumps + 1)
+    ]
+
+
 def test_bad_input_gets_one_sentence():
     problem, net = random_problem(0)
     cases = [
@@ -294,4 +310,5 @@ def test_stewart_against_flow_at_1e_30():
     )
     got = np.interp(middle, run.times, run.loss)
     np.testing.assert_allclose(got, process.losses[:-1], atol=1e-6)
-    assert run.loss[-1] == pytest.approx(process.losses[-1], abs=1e-6)
+    end = problem.value(problem.outputs(run.final))
+    assert end == pytest.approx(process.losses[-1], abs=1e-6)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -173,3 +174,12 @@ def test_lazy_sequence_makes_items_once_and_forgets_old_ones():
     assert list(items) == [i * i for i in range(10)]
     with pytest.raises(IndexError):
         items[10]
+
+
+def test_rounding_of_a_loss_is_shown_as_zero(golden):
+    noise, small_loss = golden.losses.copy(), golden.losses.copy()
+    noise[-1], small_loss[-1] = 8.2e-33, 2e-20
+    shown = replace(golden, losses=noise)
+    assert "e-33" not in repr(shown)
+    assert shown.table()[-1]["loss"] == 8.2e-33
+    assert "2e-20" in repr(replace(golden, losses=small_loss))

@@ -183,3 +183,25 @@ def test_problems_survive_pickling_and_copying():
 def test_more_refusals(change, message):
     with pytest.raises(ReluflowError, match=message):
         Problem(**{"X": [[1.0]], "y": [1.0], **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": [[1e200, 2.0], [1.0, 1.0]]}, r"X\[0\] has an entry of size 1e\+200.* rescale X"),
+        ({"X": [[1e-200, 0.0], [0.0, 2e-200]]}, r"X\[1\] has an entry of size 2e-200"),
+        ({"X": [[1.0, 0.0], [0.0, 2e-200]]}, r"X\[1\] has no entry larger than 2e-200"),
+        ({"y": [1.0, -1e200]}, r"y\[1\] is of size 1e\+200.* 1e-50 and 1e\+50.* rescale y"),
+        ({"y": [1e-200, 0.0]}, r"y\[0\] is of size 1e-200"),
+        ({"X": [[1e30, 0.0], [0.0, 1.0]], "y": [1e30, 1.0]}, r"sample 0 has a slope .*5e\+59"),
+        ({"bias": 1e60}, r"X\[0\] has an entry of size 1e\+60"),
+    ],
+)
+def test_data_near_the_ends_of_floats_are_refused(change, message):
+    with pytest.raises(ReluflowError, match=message):
+        Problem(**{"X": np.eye(2), "y": [1.0, -1.0], **change})
+
+
+def test_zeros_and_small_labels_beside_larger_ones_are_data():
+    assert Problem(np.zeros((2, 2)), [0.0, 0.0]).n == 2
+    assert Problem([[1e49], [1e-90]], [0.5, np.exp(-400.0)]).n == 2

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reluflow.app.explain_compare import Comparison
 from reluflow.app.explain_end import Group, LargeStart, linear_fit, normalized_margin
-from reluflow.app.explain_settings import Settings
+from reluflow.app.explain_settings import Settings, pulls
 from reluflow.claims.verdict import Status, Verdict
 from reluflow.landscape.align import Alignment
 from reluflow.landscape.result import ExtremalVectors
@@ -112,7 +112,13 @@ class Explanation:
     @property
     def silent(self) -> bool:
         """Whether the network has no output to speak of."""
-        return bool(np.abs(self.outputs).max() <= 1e-6 * np.abs(self.problem.y).max())
+        reach = float(np.abs(self.problem.y).max()) or 1.0
+        return bool(np.abs(self.outputs).max() <= 1e-6 * reach)
+
+    @property
+    def unmoved(self) -> bool:
+        """Whether the pull of the samples vanishes in every direction, so that no neuron grows."""
+        return self.landscape.exact and not bool((self.landscape.rates > 0.0).any())
 
     @property
     def failed(self) -> list[Verdict]:
@@ -211,11 +217,13 @@ def explain(
     ('In short', 'The network of 200 neurons behaves as one neuron and converges to ...')
     """
     from reluflow.app.explain_gather import gather
+    from reluflow.app.explain_nothing import nothing_to_learn
 
     settings = Settings(m, scale, seed, lr, steps, seconds, image_shape)
     settings.check(problem)
     folder = None if out is None else Path(out)
-    found = gather(problem, settings, folder, progress)
+    make = gather if pulls(problem) else nothing_to_learn
+    found = make(problem, settings, folder, progress)
     if folder is not None:
         found.write(folder)
     return found

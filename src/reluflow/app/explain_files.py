@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -27,6 +28,17 @@ def prepare(folder: Path) -> None:
     make_folder(folder / WORK)
     if not os.access(folder / WORK, os.W_OK):
         raise ReluflowError(f"cannot write into {folder}: permission denied, choose another folder")
+
+
+def report_on_other_data(folder: Path, key: str) -> str | None:
+    """What a report in ``folder`` is about, unless it is that of the same problem and settings."""
+    try:
+        old = json.loads((folder / DATA).read_bytes())
+        return None if old.get("key") == key else str(old["problem"]["name"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "something else"
 
 
 def write(e: Explanation, folder: Path) -> list[Path]:
@@ -69,6 +81,7 @@ def as_dict(e: Explanation) -> dict[str, Any]:
             "features": p.known.get("features"),
         },
         "settings": e.settings.to_dict(),
+        "key": e.settings.key(p),
         "verdict": [{"topic": topic, "text": text} for topic, text in e.verdict],
         "directions": {
             "vectors": ls.vectors, "values": ls.values, "kinds": ls.kinds, "faces": ls.faces,

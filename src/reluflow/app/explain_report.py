@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reluflow.app.explain_run import real_times
-from reluflow.app.explain_words import count, feature_names, number, percent, samples, strengths
+from reluflow.app.explain_words import (
+    count,
+    feature_names,
+    loss_number,
+    number,
+    percent,
+    samples,
+    strengths,
+)
 from reluflow.landscape.alignment import G
 from reluflow.report.axes import NEGATIVE, POSITIVE
 from reluflow.report.boundary import boundary_panel, has_boundary
@@ -22,6 +30,7 @@ from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from reluflow.app.explain import Explanation
+    from reluflow.prediction.process import JumpProcess
 
 _ROWS = 40  # of a table
 _LATE = 1e9  # time beyond which margins are drawn on the clock of the loss
@@ -60,22 +69,11 @@ def in_real_time(run: Trajectory) -> Trajectory:
 
 def _pictures(page: Page, e: Explanation) -> None:
     run, process = in_real_time(e.run), e.process if e.comparison is not None else None
-    scale = float(e.net.log_norms.max())
     page.heading("What happens")
-    curves = [_loss(e, run)]
-    if run.networks is not None or "log_norms" in run.observables:
-        curves.append(_cut(e, log_norms_panel(run, process, log_scale=scale)))
-    if e.problem.loss.margin and (
-        run.networks is not None or "normalized_margin" in run.observables
-    ):
-        near = float(real_times(e.run)[-1]) < _LATE
-        curves.append(margins_panel(run if near else e.run))
-    words = "Dashed: jump times predicted without training. " if process is not None else ""
-    words += "Each line of sizes is a neuron: those that grow do so at a constant rate until they "
-    page.figure(
-        Picture(curves, columns=min(len(curves), 2), height=3.2),
-        words + "carry the function.",
-    )
+    if len(run) < 2:
+        page.text("Nothing moves: the simulation ends where it begins.")
+    else:
+        _curves(page, e, run, process)
     ends = _ends(e)
     if ends:
         page.figure(
@@ -92,6 +90,25 @@ def _pictures(page: Page, e: Explanation) -> None:
             ),
             "Directions of the neurons at the end as images: output sign and share of the output.",
         )
+
+
+def _curves(page: Page, e: Explanation, run: Trajectory, process: JumpProcess | None) -> None:
+    """Loss, sizes and margins against time."""
+    scale = float(e.net.log_norms.max())
+    curves = [_loss(e, run)]
+    if run.networks is not None or "log_norms" in run.observables:
+        curves.append(_cut(e, log_norms_panel(run, process, log_scale=scale)))
+    if e.problem.loss.margin and (
+        run.networks is not None or "normalized_margin" in run.observables
+    ):
+        near = float(real_times(e.run)[-1]) < _LATE
+        curves.append(margins_panel(run if near else e.run))
+    words = "Dashed: jump times predicted without training. " if process is not None else ""
+    words += "Each line of sizes is a neuron: those that grow do so at a constant rate until they "
+    page.figure(
+        Picture(curves, columns=min(len(curves), 2), height=3.2),
+        words + "carry the function.",
+    )
 
 
 def _loss(e: Explanation, run: Trajectory) -> Panel:
@@ -148,7 +165,7 @@ def _circle(e: Explanation) -> Panel:
             traces.append(Points(where, e.landscape.values[rows], name, colour, marker, 40.0))
     return Panel(
         traces, "landscape of the silent network", "angle of w (degrees)", "G(w)",
-        xlim=(-180.0, 180.0), legend="best",
+        xlim=(-180.0, 180.0), legend="best" if len(traces) > 2 else "",
     )  # fmt: skip
 
 
@@ -177,8 +194,10 @@ def _jumps(page: Page, e: Explanation) -> None:
                 "time (run)": "not seen" if r.simulated is None else r.simulated,
                 "difference": "" if r.difference is None else percent(r.difference),
                 "samples": samples(e.process.samples[i].tolist(), e.problem.n),
-                "loss after": r.loss,
-                "loss (run)": "" if r.simulated_loss is None else r.simulated_loss,
+                "loss after": loss_number(r.loss, e.first_loss),
+                "loss (run)": ""
+                if r.simulated_loss is None
+                else loss_number(r.simulated_loss, e.first_loss),
                 "gap": "" if r.gap is None else f"{100 * r.gap:.3g} %",
             }
             for i, r in enumerate(c.rows[:_ROWS])

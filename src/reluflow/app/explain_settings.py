@@ -65,10 +65,6 @@ class Settings:
             raise ReluflowError(f"steps must be at least 1, got {self.steps}")
         if not self.seconds > 0.0:
             raise ReluflowError(f"seconds must be positive, got {self.seconds:g}: 120 is usual")
-        if not (problem.pull != 0.0).any():
-            raise ReluflowError(
-                "all labels are 0: the silent network fits them and nothing is learnt"
-            )
         if self.image_shape is not None:
             rows, columns = self.image_shape
             pixels = problem.d - (problem.bias is not None)
@@ -87,6 +83,11 @@ class Settings:
         arrays = {"X": problem.X, "y": problem.y}
         given = {**self.to_dict(), "problem": repr(problem), "version": __version__}
         return fingerprint(arrays, given)
+
+
+def pulls(problem: Problem) -> bool:
+    """Whether some sample pulls on a silent network: its label and its features are not 0."""
+    return bool(((problem.pull != 0.0) & problem.X.any(axis=1)).any())
 
 
 def can_follow(problem: Problem, m: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reluflow.app.explain_settings import pulls
 from reluflow.app.explain_words import ZERO, count, number
 from reluflow.app.verdict_changes import ignored, scale, width
 from reluflow.app.verdict_directions import directions
@@ -32,8 +33,15 @@ def sentences(e: Explanation) -> list[tuple[str, str]]:
 
 def _short(e: Explanation) -> str:
     if not e.groups or e.silent:
+        what = f"The network of {e.net.m:,} neurons has learnt nothing"
+        if not e.problem.y.any():
+            return f"{what}: all labels are 0, which a silent network fits."
+        if not pulls(e.problem):
+            return f"{what}: every sample with a label is 0, where all networks are 0."
+        if e.unmoved:
+            return f"{what}: at a silent network the pulls of the samples cancel, no neuron grows."
         why = "" if e.run.status.ok else ", when the budget of the simulation ends"
-        return f"The network of {e.net.m:,} neurons has learnt nothing: it is still silent{why}."
+        return f"{what}: it is still silent{why}."
     K = len(e.groups)
     cut = not e.run.status.ok
     what = (

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.prediction.views import NOTHING
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
@@ -75,6 +76,11 @@ def reads(problem: Problem, direction: Array) -> str:
 def number(value: float) -> str:
     """Six digits; tiny numbers are called 0 with their size."""
     return "0" if value == 0.0 else f"{value:.6g}"
+
+
+def loss_number(value: float, first: float) -> str:
+    """A loss; 0 where it is rounding beside the first one."""
+    return "0" if value <= NOTHING * first else number(value)
 
 
 def percent(value: float) -> str:

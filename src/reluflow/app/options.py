@@ -13,15 +13,29 @@ from reluflow.errors import ReluflowError
 if TYPE_CHECKING:
     from reluflow.problem import Problem
 
-Neurons = Annotated[int | None, typer.Option("--m", help="Number of neurons.")]
-Scale = Annotated[float | None, typer.Option("--scale", help="Size of the initial weights.")]
+# None stands for the default, so that a configuration file may set what no option does
+Neurons = Annotated[int | None, typer.Option("--m", help="Number of neurons; 200 by default.")]
+
+
+def scale_option(default: str) -> typer.models.OptionInfo:
+    """--scale, whose default is the command's."""
+    return typer.Option("--scale", help=f"Size of the initial weights; {default} by default.")
+
+
 LogScale = Annotated[
     float | None, typer.Option("--log-scale", help="Its natural logarithm, for sizes below 1e-300.")
 ]
 Kind = Annotated[
-    str | None, typer.Option("--kind", help="Law of the initial weights: balanced, gaussian, ...")
+    str | None,
+    typer.Option(
+        "--kind",
+        help="Law of the initial weights: balanced (by default), sphere, dominated, "
+        "dominated_box, gaussian, he, he_uniform or pytorch.",
+    ),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the initial weights.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Seed of the initial weights; 0 by default.")
+]
 LossName = Annotated[
     str | None, typer.Option("--loss", help="half_square, square, logistic or exponential.")
 ]

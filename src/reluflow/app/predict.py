@@ -21,7 +21,7 @@ _ROWS = 20  # extremal vectors printed
 _ENTRIES = 6  # of a direction printed
 _FATES = {
     -1: "die (no active sample)",
-    -2: "shrink for ever",
+    -2: "shrink",
     -3: "rest",
     -4: "grow along directions that are not listed",
     -5: "could not be followed",
@@ -37,6 +37,7 @@ class Prediction:
     extremal: ExtremalVectors
     alignment: Alignment | None
     process: JumpProcess
+    start: str = "this start"
 
     @property
     def log_scale(self) -> float | None:
@@ -96,9 +97,10 @@ class Prediction:
         for i in range(min(len(found), _ROWS)):
             w = " ".join(f"{x: .4f}" for x in found.vectors[i, :_ENTRIES])
             w += " ..." if self.problem.d > _ENTRIES else ""
-            line = f"  {i:>3}  {found.kinds[i]:<17}  G = {found.values[i]: .6f}  w = [{w}]"
+            line = f"  {i:>3}  {found.kinds[i]:<17}  G = {found.values[i]:< 12.6g}  w = [{w}]"
             if self.alignment is not None:
-                line += f"  {fates.get(i, 0)} neurons"
+                here = fates.get(i, 0)
+                line += f"  {here} neuron{'' if here == 1 else 's'}"
             elif share is not None:
                 line += f"  basins {share[i, 0]:.3f} (+), {share[i, 1]:.3f} (-)"
             lines.append(line)
@@ -123,8 +125,11 @@ class Prediction:
         times = self.jump_times()
         if times and self.log_scale is not None:
             shown = ", ".join(f"{t:.5g}" for t in times[:12]) + (", ..." if len(times) > 12 else "")
-            power = self.log_scale / np.log(10.0)
-            lines.append(f"With weights of size 1e{power:.1f} the jumps come at times {shown}.")
+            size = f"{np.exp(self.log_scale):.2g}"
+            if self.log_scale < -690.0:  # below the smallest floats
+                size = f"exp({self.log_scale:.5g})"
+            come = "jumps come at times" if len(times) > 1 else "jump comes at time"
+            lines.append(f"From {self.start} (largest |w_j| {size}) the {come} {shown}.")
         return lines
 
     def write(self, folder: Path, shape: tuple[int, int] | None = None) -> list[Path]:
@@ -160,7 +165,12 @@ class Prediction:
         return [*files, write_text(folder / "predict.json", text)]
 
 
-def predict(problem: Problem, net: Network | None, max_seconds: float | None = None) -> Prediction:
+def predict(
+    problem: Problem,
+    net: Network | None,
+    max_seconds: float | None = None,
+    start: str = "this start",
+) -> Prediction:
     """The landscape, the early alignment of ``net`` and its limit process.
 
     Parameters
@@ -169,13 +179,15 @@ def predict(problem: Problem, net: Network | None, max_seconds: float | None = N
     net : Network, or None for infinite width
     max_seconds : float, optional
         Budget of the limit process.
+    start : str
+        What to call ``net``.
     """
     from reluflow.landscape.align import align
 
     found = extremal_vectors(problem)
     aligned = None if net is None else align(problem, net, paths=False, extremal=found)
     process = limit(problem, net, max_seconds=max_seconds)
-    return Prediction(problem, net, found, aligned, process)
+    return Prediction(problem, net, found, aligned, process, start)
 
 
 def _last(alignment: Alignment) -> float:

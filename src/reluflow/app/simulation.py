@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def simulate(
     key = _key(config, problem, net)
     if path.exists() and not overwrite:
         return Simulated(_stored(path, key), path, "before")
-    make_folder(path.parent)
+    _check_place(path)
     checkpoint = path.with_name(f"{path.name}.{key[:12]}.checkpoint")
     resumed = checkpoint.exists()
     run = _run(
@@ -200,6 +201,17 @@ def _target(out: str | Path) -> Path:
     if path.is_dir():
         raise ReluflowError(f"{path} is a folder: expected the name of a file to write")
     return path
+
+
+def _check_place(path: Path) -> None:
+    """Say before a long run, not after it, that its file cannot be written."""
+    make_folder(path.parent)
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ReluflowError(f"cannot write {path}: {why}, give another -o") from None
 
 
 def _stored(path: Path, key: str) -> Trajectory:

@@ -12,6 +12,7 @@ from reluflow.app.explain_words import (
     count,
     feature_names,
     listed,
+    loss_number,
     number,
     samples,
     strengths,
@@ -76,10 +77,10 @@ def width(e: Explanation) -> str:
     if same:
         return "More width changes nothing: infinitely many neurons go through the same plateaus."
     jumps = count(wide.n_jumps, "jump")
+    ends = [loss_number(float(p.losses[-1]), float(p.losses[0])) for p in (wide, mine)]
     return (
         f"With infinitely many neurons there would be {jumps} (here "
-        f"{count(mine.n_jumps, 'jump')}), ending at loss {number(float(wide.losses[-1]))} (here "
-        f"{number(float(mine.losses[-1]))})."
+        f"{count(mine.n_jumps, 'jump')}), ending at loss {ends[0]} (here {ends[1]})."
     )
 
 
@@ -93,10 +94,11 @@ def scale(e: Explanation) -> str:
             f"From weights of size 1 the same draw has {count(L.directions, 'direction')} and loss "
             f"{number(L.loss)} when its budget of steps ends (estimated)."
         )
+    here = "none" if e.silent else count(len(e.groups), "direction").split()[0]
     where = f"loss {number(L.loss)}" if L.loss > ZERO * e.first_loss else "loss 0"
     if L.margin is not None:
         where = f"normalised margin {number(L.margin)}"
     return (
         f"From weights of size 1 the same draw ends with {count(L.directions, 'direction')} "
-        f"(here {count(len(e.groups), 'direction').split()[0]}), at {where} (estimated)."
+        f"(here {here}), at {where} (estimated)."
     )

@@ -47,6 +47,8 @@ def _early(e: Explanation, a: Alignment) -> str:
     rest = m - grow - dead
     places = len(_distinct(a.direction[a.growing], a.sign[a.growing]))
     parts = [f"{grow:,} of {m:,} neurons turn to {count(places, 'direction')} and grow"]
+    if not grow:
+        parts = [f"none of {m:,} neurons grows"]
     if dead:
         parts.append(f"{dead:,} die (no sample activates them)")
     if rest:

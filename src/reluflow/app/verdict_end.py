@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reluflow.app.explain_words import ZERO, count, number
+from reluflow.app.explain_words import ZERO, count, loss_number, number
 from reluflow.network import Network
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.optimum.min_norm import MinNorm
@@ -30,10 +30,15 @@ def end(e: Explanation) -> str:
                 f"meets the KKT conditions of the largest margin up to {e.kkt.residual:.1e}."
             )
         return text + _unfinished(e)
-    text = f"The loss goes from {number(e.first_loss)} to {number(e.loss)}"
-    text += f" (mean squared error {number(e.mse)}).{_unfinished(e)}"
-    if e.loss <= ZERO * e.first_loss:
-        text = f"The loss goes from {number(e.first_loss)} to 0 ({e.loss:.0e} when the run stops)."
+    first, last = number(e.first_loss), loss_number(e.loss, e.first_loss)
+    goes = f"goes from {first} to {last}" if first != last else f"stays at {first}"
+    text = f"The loss {goes} (mean squared error {number(e.mse)}).{_unfinished(e)}"
+    if not e.problem.y.any():
+        text = "The loss is 0, up to what the start puts out, and stays so."
+    elif e.first_loss > 0.0 and last == "0":
+        text = f"The loss goes from {first} to 0."
+    elif e.loss <= ZERO * e.first_loss:
+        text = f"The loss goes from {first} to 0 ({e.loss:.0e} when the run stops)."
     if e.linear and e.loss > ZERO * e.first_loss:
         text += " On the samples f is the least-squares linear function of the features."
     return text
@@ -57,7 +62,9 @@ def best(e: Explanation) -> str:
     lines = []
     p = e.point
     if p is not None and p.kind != "global minimum" and e.loss <= ZERO * e.first_loss:
-        lines.append(f"The end is global up to {e.loss:.0e}, since no loss is below 0.")
+        rounding = loss_number(e.loss, e.first_loss) == "0"
+        word = "up to rounding" if rounding else f"up to {e.loss:.0e}"
+        lines.append(f"The end is global {word}, since no loss is below 0.")
     elif p is not None and p.kind == "global minimum":
         lines.append("The end is a global minimum: no network of any width has a smaller loss.")
     elif p is not None and p.kind == "stationary, not global":

@@ -8,7 +8,7 @@ import numpy as np
 
 from reluflow.app.explain_compare import CLOSE, Comparison, JumpRow
 from reluflow.app.explain_run import real_times
-from reluflow.app.explain_words import SHOWN, count, listed, number, percent
+from reluflow.app.explain_words import SHOWN, count, listed, loss_number, percent
 
 if TYPE_CHECKING:
     from reluflow.app.explain import Explanation
@@ -23,7 +23,7 @@ def jumps(e: Explanation) -> str:
         return f"No neuron ever jumps. {e.process.status}"
     rows = e.comparison.rows
     more = f" and {K - SHOWN} more" if K > SHOWN else ""
-    text = f"Predicted without training: {'; '.join(_told(row) for row in rows[:SHOWN])}{more}."
+    text = f"Predicted without training: {'; '.join(_told(e, row) for row in rows[:SHOWN])}{more}."
     leading = [str(row.jump) for row in rows if row.leading]
     if leading:
         which = "Jump" if len(leading) == 1 else "Jumps"
@@ -35,7 +35,7 @@ def jumps(e: Explanation) -> str:
     return text + _agreement(e.comparison)
 
 
-def _told(row: JumpRow) -> str:
+def _told(e: Explanation, row: JumpRow) -> str:
     sim = "not seen" if row.simulated is None else f"simulated {row.simulated:.4g}"
     if row.difference is not None:
         sim += f", {percent(row.difference)}"
@@ -43,7 +43,7 @@ def _told(row: JumpRow) -> str:
     who = count(row.neurons, "neuron")
     return (
         f"jump {row.jump} of {who} at time {about}{row.predicted:.4g} ({sim}) to loss "
-        f"{number(row.loss)}"
+        f"{loss_number(row.loss, e.first_loss)}"
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reluflow.flow.cones import State
 from reluflow.flow.solver import Solver
-from reluflow.flow.stops import Loss, Stop
+from reluflow.flow.stops import Loss, Stop, shown
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
@@ -197,7 +197,7 @@ class Driver:
             self._record(t, *self._final, solver.log_time_at(high))
         solver.log_time = solver.log_time_at(high)
         solver.t = t
-        return Status("loss", f"The loss fell to exp({goal:.6g}), the target, at {t:.6g}.")
+        return Status("loss", f"The loss fell to {shown(goal)}, the target, at {t:.6g}.")
 
     # ------------------------------------------------------------------ results
     def trajectory(self, final: Network, status: Status, settings: Mapping[str, Any]) -> Trajectory:

@@ -43,7 +43,7 @@ class Loss(Stop):
         value = float(problem.log_value(solver.f))
         if value > self.log_target:
             return None
-        return Status("loss", f"The loss fell to exp({value:.6g}), the target.")
+        return Status("loss", f"The loss fell to {shown(value)}, the target.")
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,11 @@ class Stationary(Stop):
         return Status(
             "stationary", f"The subgradient of minimal norm is {said} and no neuron grows."
         )
+
+
+def shown(log: float) -> str:
+    """exp(log) in words, also where no float holds it."""
+    return f"{math.exp(log):.6g}" if log > -700 else f"exp({log:.6g})"
 
 
 def _growing(solver: Solver, tol: float) -> bool:

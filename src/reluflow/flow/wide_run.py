@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from reluflow.flow.driver import network_of
-from reluflow.flow.stops import Loss, Predicate, Settled, Stationary, Stop, turning
+from reluflow.flow.stops import Loss, Predicate, Settled, Stationary, Stop, shown, turning
 from reluflow.flow.wide import Smooth, Step, Wide
 from reluflow.kernels.flow_types import Data
 from reluflow.network import Network
@@ -72,7 +72,7 @@ class WideRun:
             wide.log_time = wide.log_time_at(step, theta)
             wide.Z, wide.t = wide.within(step, theta), last
             goal = max(s.log_target for s in self.stops if isinstance(s, Loss))
-            return self.status("loss", f"The loss fell to exp({goal:.6g}), the target.")
+            return self.status("loss", f"The loss fell to {shown(goal)}, the target.")
         wide.finish(step)
         if self.end - wide.t <= 1e-14 * wide.t:
             wide.t = self.end

@@ -118,7 +118,7 @@ class Alignment:
 
     @property
     def anti_aligned(self) -> Mask:
-        """Neurons that shrink for ever."""
+        """Neurons that shrink as long as the network is silent."""
         return self.ends == 2
 
     @property

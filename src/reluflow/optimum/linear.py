@@ -63,7 +63,7 @@ def linear_margin(problem: Problem, sign: int | None) -> LinearMargin:
     if not (w.any() and (Z @ w).min() > 0.0):
         return _infeasible(dual, radius * Z)
     margin, upper = float((Z @ w).min()), float(np.linalg.norm(dual @ Z))
-    upper += 4 * np.finfo(float).eps * (n + d)
+    upper += 4.0 * float(np.finfo(float).eps) * (n + d)
     support = np.flatnonzero(dual > 0.0)
     return LinearMargin(radius * margin, radius * upper, w, dual, support, "optimal")
 

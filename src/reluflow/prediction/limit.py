@@ -132,7 +132,7 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
         [_loss(problem, net, plateau) for net, plateau in zip(networks, plateaus, strict=True)]
     )
     ending, status, gain, bound = _ending(problem, stairs, losses)
-    notes = list(start.open)
+    notes = [doubt.text(jumps) for doubt in start.open]
     tied = [str(i + 1) for i, jump in enumerate(jumps) if jump.tied]
     if tied:
         notes.append(

@@ -75,7 +75,7 @@ class JumpProcess:
     view : str
         What was assumed of the start.
     undetermined : tuple of str
-        What the limit leaves open.
+        What the limit leaves open, with the neurons concerned and their jumps, if they jump.
     weights : array (m,) or None
         Infinite width: share of the population that each neuron stands for.
     offsets : array (K,) or None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,12 +14,44 @@ from reluflow.landscape.early import most_events
 from reluflow.landscape.extremal import extremal_vectors
 from reluflow.network import Network
 from reluflow.prediction.crew import Sides, first_total, settling_times
-from reluflow.prediction.staircase import Unit, rounded_rate
+from reluflow.prediction.staircase import Jump, Unit, rounded_rate
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
 
+_NAMED = 6  # neurons listed of many
 _ENDS = GROWS, STILL, SHRINKS, RESTS, UNRESOLVED = range(5)
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """Something the limit does not determine; {} in its words stands for the neurons."""
+
+    words: str
+    neurons: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def text(self, jumps: Sequence[Jump]) -> str:
+        """The words with the neurons by index, and when they jump, if they do."""
+        text = self.words.format(_named(self.neurons)) if self.neurons.size else self.words
+        late = [
+            f"{_named(some)} (jump {i})"
+            for i, jump in enumerate(jumps, start=1)
+            if (some := np.intersect1d(self.neurons, jump.members)).size
+        ]
+        if late:
+            shown = ", ".join(late[:_NAMED]) + (", ..." if len(late) > _NAMED else "")
+            text += f", later jumps of these: {shown}"
+        return text
+
+
+def _named(neurons: NDArray[np.int64]) -> str:
+    """``neuron 3``, ``neurons 3, 5`` or ``25 neurons (0, 3, 5, 8, 9, 12, ...)``."""
+    if len(neurons) == 1:
+        return f"neuron {neurons[0]}"
+    first = ", ".join(str(j) for j in neurons[:_NAMED])
+    if len(neurons) <= _NAMED:
+        return f"neurons {first}"
+    return f"{len(neurons)} neurons ({first}, ...)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +70,7 @@ class Start:
         What was assumed.
     relaxation : float
         Time in which the neurons settle.
-    open : tuple of str
+    open : tuple of Doubt
         What the limit does not determine.
     weights : array (m,) or None
         Shares of an infinite population.
@@ -48,7 +81,7 @@ class Start:
     dead: dict[int, float]
     view: str
     relaxation: float
-    open: tuple[str, ...] = ()
+    open: tuple[Doubt, ...] = ()
     weights: Array | None = None
 
 
@@ -151,7 +184,7 @@ def from_infinite_width(problem: Problem) -> Start:
         dead=start.dead,
         relaxation=start.relaxation,
         view=f"infinite width: {words}, so the process depends on the data alone",
-        open=tuple(notes),
+        open=tuple(Doubt(note) for note in notes),
         weights=w,
     )
 
@@ -189,20 +222,13 @@ def _open_questions(
     ends: NDArray[np.int8],
     branches: NDArray[np.int64],
     rates: Array,
-) -> tuple[str, ...]:
-    notes = []
-    if (branches > 0).any():
-        notes.append(
-            f"the path of {int((branches > 0).sum())} neuron(s) that meet a repelling hyperplane "
-            "(they are taken to stay on it)"
-        )
-    if (ends == UNRESOLVED).any():
-        notes.append(
-            f"{int((ends == UNRESOLVED).sum())} neuron(s) whose path could not be followed"
-        )
-    if (rates < 0).any():
-        notes.append(
-            f"{int((rates < 0).sum())} neuron(s) that shrink at first: they do so for ever only if "
-            "exactly balanced, as is assumed here"
-        )
-    return tuple(notes)
+) -> tuple[Doubt, ...]:
+    asked = (
+        (branches > 0, "the path of {} after a repelling hyperplane (taken to stay on it)"),
+        (ends == UNRESOLVED, "the path of {}, which could not be followed"),
+        (
+            rates < 0,
+            "the fate of {}, shrinking at first (balance taken as exact; imbalance ends it sooner)",
+        ),
+    )
+    return tuple(Doubt(words, np.flatnonzero(rows)) for rows, words in asked if rows.any())

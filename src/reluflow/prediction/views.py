@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _HEAD, _TAIL = 8, 3  # jumps shown at the start and end of a long table
 _NAMES = 6  # indices shown of a long list
+NOTHING = 1e-25  # loss over the first loss that is rounding
 _TITLES = ("jump", "time / log(1/scale)", "neurons", "samples", "loss after", "gap")
 
 
@@ -23,14 +24,24 @@ def _names(index: NDArray) -> str:
     return shown if len(index) <= _NAMES else f"{shown}, ... ({len(index)})"
 
 
+def _time(value: float) -> str:
+    return f"{value:.7f}" if 1e-3 <= value < 1e7 else f"{value:.8g}"
+
+
 def _number(value: float, digits: int = 6) -> str:
     return "none" if math.isinf(value) else f"{value:.{digits}g}"
+
+
+def _loss(process: JumpProcess, i: int) -> str:
+    """Loss of plateau i; 0 where it is rounding."""
+    loss, first = float(process.losses[i]), float(process.losses[0])
+    return "0" if loss <= NOTHING * first else _number(loss)
 
 
 def _rows(process: JumpProcess) -> list[tuple[str, ...]]:
     """Cells of the table; a row of dots where jumps are left out."""
     rows: list[tuple[str, ...]] = [
-        ("0", "0", "", "", _number(process.losses[0]), ""),
+        ("0", "0", "", "", _loss(process, 0), ""),
     ]
     K = process.n_jumps
     for i in range(K):
@@ -41,10 +52,10 @@ def _rows(process: JumpProcess) -> list[tuple[str, ...]]:
         rows.append(
             (
                 str(i + 1),
-                f"{process.times[i]:.7f}",
+                _time(process.times[i]),
                 _names(process.neurons[i]),
                 _names(process.samples[i]),
-                _number(process.losses[i + 1]),
+                _loss(process, i + 1),
                 _number(process.gaps[i], 3),
             )
         )

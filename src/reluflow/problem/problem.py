@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
 from reluflow.problem.losses import Loss, as_loss
+from reluflow.problem.sizes import check_sizes
 
 if TYPE_CHECKING:
     from reluflow.network import Network
@@ -158,6 +159,7 @@ class Problem:
         object.__setattr__(self, "leak", leak)
         object.__setattr__(self, "smoothing", check_smoothing(self.smoothing))
         object.__setattr__(self, "known", MappingProxyType(dict(self.known)))
+        check_sizes(self)
 
     @property
     def n(self) -> int:
@@ -189,7 +191,7 @@ class Problem:
         if self.smoothing:
             raise ReluflowError(
                 f"{what} is for piecewise linear activations, got smoothing={self.smoothing:g}: "
-                "use problem.replace(smoothing=0.0)"
+                "set smoothing=0 (on the command line --with smoothing=0)"
             )
 
     @property

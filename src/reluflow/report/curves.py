@@ -36,7 +36,10 @@ def _axis(run: Trajectory) -> dict[str, Any]:
     losses, whose loss never settles."""
     x, label = clock_of(run)
     if len(x) < 2:
-        raise ReluflowError(f"curves need at least 2 records, got {len(x)}: record more often")
+        remedy = "record more often"
+        if run.status.code == "stationary":
+            remedy = "the run ended where it began, there is nothing to draw"
+        raise ReluflowError(f"curves need at least 2 records, got {len(x)}: {remedy}")
     if run.problem.loss.margin and (x > 0).sum() > 1:
         first = x[x > 0][0]
         return {"xlabel": label, "xscale": "log", "xlim": (float(first), float(x[-1]))}

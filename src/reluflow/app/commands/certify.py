@@ -63,9 +63,13 @@ def certify(
             if every or claims or verdict not in away:
                 print(verdict.line())
         rest = (
-            "" if every or claims or not away else f" {len(away)} do not apply (--all lists them)."
+            ""
+            if every or claims or not away
+            else f" {len(away)} {'does' if len(away) == 1 else 'do'} not apply (--all lists them)."
         )
-        print(f"{len(found) - len(away)} claims checked, {len(failed)} fail.{rest}")
+        checked = len(found) - len(away)
+        s, verb = "" if checked == 1 else "s", "fails" if len(failed) == 1 else "fail"
+        print(f"{checked} claim{s} checked, {len(failed)} {verb}.{rest}")
         if out is not None:
             print(f"wrote certificates into {out}")
     raise typer.Exit(1 if failed else 0)

@@ -37,6 +37,13 @@ def claims(
     from reluflow.claims.ledger import ledger
 
     size = size_given("quick", scaled=scaled, full=full)
+    given = {
+        f"--{size}": size != "quick", "--seed": seed != 0, "--seeds": seeds != 1,
+        "--workers": workers is not None,
+    }  # fmt: skip
+    idle = [name for name, on in given.items() if on]
+    if idle and not run:
+        raise ReluflowError(f"{idle[0]} is about running experiments: give --run with it")
     entries = ledger(which)
     if not run:
         if as_json:
@@ -53,7 +60,7 @@ def claims(
                 if check.reason not in ("", entry.correction):
                     print(f"    {check.name} {entry.status_of(check).name}: {check.reason}")
         checked = sum(bool(entry.checks) for entry in entries)
-        print(f"{len(entries)} claims, {checked} with a check.")
+        print(f"{len(entries)} claim{'' if len(entries) == 1 else 's'}, {checked} with a check.")
         return
     checks = [check for entry in entries for check in entry.checks if check.runnable]
     if not checks:
@@ -71,5 +78,6 @@ def claims(
     if as_json:
         print_json([v.to_dict() for v in found])
     else:
-        print(f"{len(found)} verdicts, {len(odd)} not as expected.", file=sys.stderr)
+        s = "" if len(found) == 1 else "s"
+        print(f"{len(found)} verdict{s}, {len(odd)} not as expected.", file=sys.stderr)
     raise typer.Exit(1 if odd else 0)

@@ -49,10 +49,14 @@ def explain(
     Exit code 1 if a claim that applies fails.
     """
     from reluflow.app.explain import explain as tell
+    from reluflow.app.explain_files import report_on_other_data
+    from reluflow.app.explain_settings import Settings
 
     began = time.monotonic()
     problem = data_of(data, loss, leak, reduction, bias, options)
     shape = image_shape_of(image_shape)
+    settings = Settings(m, scale, seed, lr, steps, seconds, shape)
+    old = report_on_other_data(out, settings.key(problem))
     try:
         found = tell(
             problem, m, scale, seed, lr=lr, steps=steps, out=out, image_shape=shape,
@@ -67,6 +71,8 @@ def explain(
         for verdict in found.failed:
             print(verdict.line())
         print(f"wrote {out / 'report.html'}")
+    if old is not None:
+        print(f"replaced the report on {old}", file=sys.stderr if as_json else sys.stdout)
     if sys.stderr.isatty():
         print(f"{time.monotonic() - began:.1f} s", file=sys.stderr)
     raise typer.Exit(1 if found.failed else 0)

@@ -17,11 +17,11 @@ from reluflow.app.options import (
     LossName,
     Neurons,
     Reduction,
-    Scale,
     Seed,
     With,
     changes_of,
     image_shape_of,
+    scale_option,
 )
 from reluflow.errors import ReluflowError
 
@@ -30,7 +30,7 @@ from reluflow.errors import ReluflowError
 def predict(
     data: DataName,
     m: Neurons = None,
-    scale: Scale = None,
+    scale: Annotated[float | None, scale_option("1e-6")] = None,
     log_scale: LogScale = None,
     kind: Kind = None,
     seed: Seed = None,
@@ -71,7 +71,7 @@ def predict(
             name = next(iter(changes["network"])).replace("_", "-")
             raise ReluflowError(f"--width infinite and --{name} contradict each other: give one")
     if scale is None and log_scale is None and width is None:
-        changes["network"]["scale"] = 1e-6
+        scale = changes["network"]["scale"] = 1e-6
     if max_seconds is not None and not max_seconds > 0:
         raise ReluflowError(f"--max-seconds must be positive, got {max_seconds:g}")
     shape = image_shape_of(image_shape)
@@ -87,7 +87,10 @@ def predict(
         from reluflow.report.render import make_folder
 
         make_folder(out)
-    found = find(problem, None if width else start_of(config, problem), max_seconds)
+    size = "this start"
+    if scale is not None or log_scale is not None:
+        size = f"--log-scale {log_scale:g}" if scale is None else f"--scale {scale:g}"
+    found = find(problem, None if width else start_of(config, problem), max_seconds, size)
     files = [] if out is None else found.write(out, shape)
     if as_json:
         print_json({**found.to_dict(), "files": [str(path) for path in files]})

@@ -16,10 +16,10 @@ from reluflow.app.options import (
     LossName,
     Neurons,
     Reduction,
-    Scale,
     Seed,
     With,
     changes_of,
+    scale_option,
 )
 
 
@@ -37,7 +37,7 @@ def simulate(
         "run.nc"
     ),
     m: Neurons = None,
-    scale: Scale = None,
+    scale: Annotated[float | None, scale_option("1e-3")] = None,
     log_scale: LogScale = None,
     kind: Kind = None,
     seed: Seed = None,
@@ -57,7 +57,10 @@ def simulate(
         str | None, typer.Option(help="Gradient flow: time, or loss for margin losses.")
     ] = None,
     rtol: Annotated[float | None, typer.Option(help="Gradient flow: relative error.")] = None,
-    every: Annotated[float | None, typer.Option(help="Record every so many steps.")] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(help="Record every so many steps of descent, or so much time of the flow."),
+    ] = None,
     geometric: Annotated[float | None, typer.Option(help="Record at growing distances.")] = None,
     observe: Annotated[
         list[str] | None, typer.Option(help="Record this instead of networks; may be repeated.")
@@ -127,6 +130,7 @@ def _tell(about: dict[str, Any], files: list[str]) -> None:
     print(f"{about['status']['sentence']} Loss {about['loss']:.8g}.")
     kept = "networks" if about["networks"] else ", ".join(about["observables"])
     where = "none" if about["step"] is None else f"to step {about['step']:,}"
-    print(f"{about['records']} records ({where}, time {about['time']:.6g}) of the loss and {kept}.")
+    records = "1 record" if about["records"] == 1 else f"{about['records']} records"
+    print(f"{records} ({where}, time {about['time']:.6g}) of the loss and {kept}.")
     for path in files:
         print(f"wrote {path}" if about["made"] != "before" or path != about["file"] else path)

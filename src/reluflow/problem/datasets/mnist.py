@@ -128,7 +128,7 @@ def read_split(
     where = " or ".join(str(place) for place in places) or "a folder"
     raise ReluflowError(
         f"MNIST is not there: expected the four files {wanted} (each may end in .gz) in {where}; "
-        f"give folder=, set {FOLDER_VARIABLE}, or use download=True"
+        f"set {FOLDER_VARIABLE}, give folder=... or download=True (--with download=true)"
     )
 
 

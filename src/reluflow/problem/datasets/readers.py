@@ -75,6 +75,7 @@ def _parse(file: IO[str], path: Path) -> tuple[Array, tuple[str, ...] | None]:
     first = next((line for line in file if line.strip()), None)
     if first is None:
         raise ReluflowError(f"{path} is empty: expected lines of numbers with the label last")
+    _check_commas(first, path)
     header = not any(_is_number(cell) for cell in first.split(","))
     file.seek(0)
     lines = (line for line in file if line.strip())
@@ -85,12 +86,33 @@ def _parse(file: IO[str], path: Path) -> tuple[Array, tuple[str, ...] | None]:
         raise ReluflowError(f"{path} has a header but no samples: expected lines of numbers")
     names = tuple(cell.strip().strip('"') for cell in first.split(",")) if header else None
     try:
-        return np.loadtxt(chain([start], lines), delimiter=",", ndmin=2, comments=None), names
+        table = np.loadtxt(chain([start], lines), delimiter=",", ndmin=2, comments=None)
+        if not np.isfinite(table).all():
+            raise ValueError("a number is not finite")
+        return table, names
     except UnicodeDecodeError:
         raise
     except ValueError as error:  # loadtxt is fast but does not say where
         file.seek(0)
         raise ReluflowError(_first_fault(file, path, header) or f"{path}: {error}") from None
+
+
+def _check_commas(line: str, path: Path) -> None:
+    """Raise where a line is split by something else."""
+    cells = line.count(",") + 1
+    for sign, name in ((";", "';'"), ("\t", "tabs"), (None, "spaces")):
+        parts = line.split(sign)
+        decimal = len(parts) > 1 and all(_has_decimal_comma(part.strip()) for part in parts)
+        if decimal or (len(parts) > cells and (sign is not None or cells == 1)):
+            raise ReluflowError(
+                f"{path} has columns separated by {name}: expected commas, replace them"
+                + (" (and decimal commas by points)" if cells > 1 else "")
+            )
+
+
+def _has_decimal_comma(cell: str) -> bool:
+    """Whether this is a number, such as 1,5 or 2."""
+    return cell.strip(",") == cell and _is_number(cell.replace(",", "."))
 
 
 def _is_number(cell: str) -> bool:
@@ -121,6 +143,11 @@ def _first_fault(file: IO[str], path: Path, header: bool) -> str | None:
                 return (
                     f"{path} line {number} column {column} holds {cell.strip()[:40]!r}: expected a "
                     "number, drop that column or encode it"
+                )
+            if not math.isfinite(float(cell)):
+                return (
+                    f"{path} line {number} column {column} holds {cell.strip()}: expected finite "
+                    "numbers only, fill or remove that line"
                 )
     return None
 
