@@ -122,6 +122,12 @@ def test_a_miss_that_is_known_at_this_size_is_shown_and_no_surprise(spec, tmp_pa
     assert not bad.surprising
 
 
+def test_long_cells_are_folded():
+    html = Page("A page").table([{"measured": list("abcdefg"), "rests on": list("hij")}]).html
+    assert "<div>c</div><details><summary>4 more</summary><div>d</div>" in html
+    assert html.count("<details>") == 1
+
+
 def test_counts_have_whole_ticks():
     panel = Panel([Points(range(3), [1, 2, 2])], "counts")
     ax = draw_panel(panel)

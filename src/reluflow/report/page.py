@@ -42,6 +42,10 @@ tr:last-child td{border-bottom:0}
 th{background:var(--raised);font-weight:600;white-space:nowrap}
 td.number{font-variant-numeric:tabular-nums;white-space:nowrap}
 td:first-child{white-space:nowrap}
+td>div>div+div,td>div>details{margin-top:.25em}
+td[data-label=measured]{min-width:22em}td[data-label=statement]{min-width:14em}
+td[data-label="rests on"]{min-width:13em}
+summary{color:var(--soft);cursor:pointer}
 .status{font-weight:600;white-space:nowrap}
 .HOLDS{color:var(--good)}.FAILS{color:var(--bad)}.UNDECIDED{color:var(--open)}
 .OUT_OF_SCOPE{color:var(--away)}
@@ -52,10 +56,12 @@ a{color:inherit}
 h1{font-size:1.4rem}thead{display:none}tr{display:block;padding:8px 10px}
 tr+tr{border-top:1px solid var(--line)}
 td{display:grid;grid-template-columns:6.5em minmax(0,1fr);border:0;padding:2px 0}
+td[data-label]{min-width:0}
 td::before{content:attr(data-label);color:var(--soft)}td:first-child{white-space:normal}
 td:empty{display:none}}
 """
 
+_FEW, _MANY = 3, 4  # lines of a cell that are shown, where there are more than so many
 _SMALL = 120  # pixels per inch of panels less than 3 inches wide, which are not stretched
 
 
@@ -188,6 +194,14 @@ def _cell(value: Any, column: str) -> str:
         shown = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
         return f'<td {label} class="number">{shown}</td>'
     if isinstance(value, list | tuple):
-        lines = "".join(f"<div>{escape(str(item))}</div>" for item in value)
-        return f"<td {label}><div>{lines}</div></td>" if lines else f"<td {label}></td>"
+        return f"<td {label}>{_lines(value)}</td>"
     return f"<td {label}>{escape(str(value))}</td>"
+
+
+def _lines(items: Sequence[Any]) -> str:
+    """One below the other; of many the first few, the others folded."""
+    lines = [f"<div>{escape(str(item))}</div>" for item in items]
+    if len(lines) > _MANY:
+        rest = f"<details><summary>{len(lines) - _FEW} more</summary>{''.join(lines[_FEW:])}"
+        lines = [*lines[:_FEW], f"{rest}</details>"]
+    return f"<div>{''.join(lines)}</div>" if lines else ""

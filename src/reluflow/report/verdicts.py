@@ -26,16 +26,19 @@ def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
 
 
 def _measured(verdict: Verdict) -> list[str]:
-    shown = []
+    """Comparisons that do not hold, a remark, those that do, and notes."""
     known = verdict.status is Status.FAILS and verdict.expected is Status.FAILS
+    bad: list[str] = []
+    good: list[str] = []
     for c in verdict.comparisons:
         tolerance = f" within {c.tolerance:.3g}" if c.tolerance else ""
         error = f" (error {c.error:.1e})" if c.error else ""
         what = f"{c.what}: " if c.what else ""
         lead = "counterexample: " if known and c.status is Status.FAILS else ""
-        shown.append(f"{lead}{what}{c.measured:.6g} {c.sense} {c.bound:.6g}{tolerance}{error}")
-    shown += _lines(verdict.note)
-    return shown + ([f"remark: {verdict.reason}"] if verdict.reason else [])
+        line = f"{lead}{what}{c.measured:.6g} {c.sense} {c.bound:.6g}{tolerance}{error}"
+        (good if c.status is Status.HOLDS else bad).append(line)
+    remark = [f"remark: {verdict.reason}"] if verdict.reason else []
+    return [*bad, *remark, *good, *_lines(verdict.note)]
 
 
 def _lines(note: str) -> list[str]:
