@@ -36,6 +36,7 @@ from reluflow.papers.tk24_dominoes_view import (
     shortcut_of,
     small_start_of,
     title_of,
+    told_of,
 )
 from reluflow.report.traces import Image, Line, Panel, Picture
 from reluflow.torch.dominoes import dominoes
@@ -172,7 +173,7 @@ def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     panels = [panels[0], panels[2], panels[1], panels[3]]
     return Drawn(
         [Picture(panels, 2, title_of("Probes of the digit", size), width=4.8)],
-        numbers, words, at_size(seen, size),
+        numbers, words + told_of(seen, size), at_size(seen, size),
         caption_of(size, settings, images, "The paper has about 99 % from both starts; asked for "
                    f"here are {least:.0%} at the end."),
         hypotheses=conditions(size, settings, images), known=missed("TK24-F8", size),

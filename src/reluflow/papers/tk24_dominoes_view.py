@@ -173,10 +173,7 @@ def drawn_of(
         f"p = {lost.p:.2g}; without penalty {found['free_drop'].mean:.2%}.",
         _free_words(found),
     ]
-    if size != "quick":
-        for c in seen:
-            mark = "Seen" if c.status.name == "HOLDS" else "Not seen"
-            words.append(f"{mark}: {c.what} {c.measured:.3g}, asked for {c.sense} {c.bound:.3g}.")
+    words += told_of(seen, size)
     numbers = {k: vars(v) if isinstance(v, Drop) else v for k, v in found.items()}
     title = title_of(f"Probes of the object, initial factor {start}", size)
     paper = (
@@ -190,6 +187,16 @@ def drawn_of(
         caption_of(size, settings, images, told),
         hypotheses=conditions(size, settings, images, found),
     )  # fmt: skip
+
+
+def told_of(seen: Sequence[Comparison], size: str) -> list[str]:
+    """Which effects were seen and which were not, in sentences; quick runs are too short for it."""
+    marks = {True: "Seen", False: "Not seen"}
+    return [
+        f"{marks[c.status is Status.HOLDS]}: {c.what} {c.measured:.3g}, asked for {c.sense} "
+        f"{c.bound:.3g}."
+        for c in seen if size != "quick"
+    ]  # fmt: skip
 
 
 def _free_words(found: Mapping[str, Any]) -> str:
