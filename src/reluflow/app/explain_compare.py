@@ -127,7 +127,8 @@ def compare(
     predicted = process.jump_times(log_scale=log_scale)
     losses, loss = process.losses, np.asarray(run.loss, dtype=float)
     drop = float(losses[0] - losses.min())
-    found = [_half_done(process, i, run, times) for i in range(process.n_jumps)]
+    logs = None if process.problem.loss.margin else _recorded(run)
+    found = [_half_done(process, i, times, loss, logs) for i in range(process.n_jumps)]
     unknown = np.ones(process.n_jumps, dtype=bool)
     if process.offsets is not None:
         unknown = np.isnan(process.offsets)
@@ -156,21 +157,22 @@ def compare(
     return Comparison(tuple(rows), float(losses[-1]), end, drop, short)
 
 
-def _half_done(process: JumpProcess, i: int, run: Trajectory, times: Array) -> float | None:
+def _half_done(
+    process: JumpProcess, i: int, times: Array, loss: Array, logs: Array | None
+) -> float | None:
     """Time at which the squared norm of those that jump is half of what it comes to, as predicted;
-    by the loss where sizes were not recorded or diverge."""
-    loss = np.asarray(run.loss, dtype=float)
-    sizes = None if process.problem.loss.margin else _group_sizes(run, process.neurons[i])
-    if sizes is None:
+    by the loss where their log|w_j| were not recorded or diverge."""
+    if logs is None:
         return _passes(times, loss, _half_way(process, i))
-    goal = np.sum(np.exp(2.0 * process.networks[i + 1].log_norms[process.neurons[i]]))
-    return _passes(times, -sizes, -0.5 * float(goal))
+    who = process.neurons[i]
+    goal = np.sum(np.exp(2.0 * process.networks[i + 1].log_norms[who]))
+    return _passes(times, -np.exp(2.0 * logs[:, who]).sum(axis=1), -0.5 * float(goal))
 
 
-def _group_sizes(run: Trajectory, neurons: NDArray) -> Array | None:
-    """sum of |w_j|^2 over some neurons at every record, if it was kept."""
+def _recorded(run: Trajectory) -> Array | None:
+    """log|w_j| of every record, if they were kept."""
     logs = [_sizes(run, at) for at in range(len(run.loss))]
-    kept = [np.exp(2.0 * each[neurons]).sum() for each in logs if each is not None]
+    kept = [each for each in logs if each is not None]
     return np.array(kept) if len(kept) == len(logs) else None
 
 

@@ -66,10 +66,11 @@ class Stationary(Stop):
             solver.least_gradient, solver.least_at = size, steps
         said = f"below {self.tol:g}"
         if size > self.tol or _growing(solver, self.tol):
+            if steps < solver.least_at + STALLED:
+                return None
             B = float(np.sum(np.exp(log_B)))
             noise = STEP_ERROR * solver.rtol * solver.stiffness()[0] * B  # of the rates
-            falling = steps < solver.least_at + STALLED
-            if falling or size > noise * math.sqrt(B) or _growing(solver, noise):
+            if size > noise * math.sqrt(B) or _growing(solver, noise):
                 return None
             said = f"{size:.2g}, as small as rtol {solver.rtol:g} can tell,"
         return Status(
