@@ -12,7 +12,7 @@ from reluflow import Network, Problem, ReluflowError, datasets, descend, initial
 from reluflow.claims import Evidence, Hypothesis, Status, at_least, at_most, certify, equals
 from reluflow.claims.claim import REGISTRY, Check, Found, load_all, predicate, register
 from reluflow.claims.run import evaluate, run_check, try_check, verdict_of
-from reluflow.claims.verdict import decide, from_dict
+from reluflow.claims.verdict import count_statuses, decide, from_dict
 from reluflow.report.verdicts import verdict_rows
 
 numbers = st.floats(-1e6, 1e6)
@@ -46,9 +46,12 @@ def test_a_failed_hypothesis_comes_first_and_nothing_decides_nothing():
     bad, good, open_ = (Hypothesis("h", ok) for ok in (False, True, None))
     fails = at_most(2, 1)
     assert decide([fails], [bad, good]) is Status.OUT_OF_SCOPE
-    assert decide([fails], [good, open_]) is Status.FAILS
+    assert decide([fails], [good]) is Status.FAILS
+    assert decide([fails], []) is Status.FAILS
+    assert decide([fails], [good, open_]) is Status.UNDECIDED  # it refutes nothing
     assert decide([at_most(0, 1), at_most(np.nan, 1)], []) is Status.UNDECIDED
-    assert decide([], [good]) is Status.HOLDS
+    assert decide([at_most(0, 1)], [good, open_]) is Status.HOLDS
+    assert decide([], [good]) is Status.MET
     assert decide([], [open_]) is Status.UNDECIDED
     assert decide([], []) is Status.UNDECIDED
 
@@ -67,7 +70,8 @@ def test_verdict_carries_statement_hypotheses_and_survives_json():
     check = make(lambda e: [at_most(1, 2, what="a"), at_most(math.inf, 1, what="b")],
                  given=(fine,), unchecked=("the moon is full",))  # fmt: skip
     verdict = evaluate(check, evidence)
-    assert verdict.status is Status.FAILS
+    assert verdict.status is Status.UNDECIDED
+    assert "not every hypothesis" in verdict.note
     assert verdict.measured == math.inf
     assert verdict.sense == "<="
     assert "a_j^2-|w_j|^2" in verdict.statement
@@ -79,18 +83,19 @@ def test_verdict_carries_statement_hypotheses_and_survives_json():
 
 def test_notes_and_reasons_reach_the_reader():
     miss = Found([at_most(2, 1, what="size")], (), "Seen: a; b; c; d.")
-    check = make(None, expected=Status.FAILS, reason="it was too big")
+    check = Check("BF24-T2", "printed", "test", __name__, reason="it was too big")
     verdict = verdict_of(check, miss, (), {}, known=True)
     assert (verdict.expected, verdict.reason) == (Status.FAILS, "it was too big")
     stored = verdict.to_dict()
     assert stored["reason"] == "it was too big"
     assert from_dict(stored) == verdict
     assert from_dict({k: v for k, v in stored.items() if k != "reason"}).reason == ""
-    below = verdict.text().splitlines()[1:]
+    below = [line for line in verdict.text().splitlines()[1:] if "as printed" not in line]
     assert below == ["    Seen: a; b; c; d.", "    remark: it was too big"]
     (row,) = verdict_rows([verdict])
-    assert row["measured"] == ["counterexample: size: 2 <= 1", "remark: it was too big", "Seen:",
-                               "a", "b", "c", "d."]  # fmt: skip
+    lines = [line for line in row["measured"] if "as printed" not in line]
+    assert lines[:3] == ["counterexample: size: 2 <= 1", "remark: it was too big", "Seen:"]
+    assert lines[3:] == ["a", "b", "c", "d."]
     # a claim that holds keeps its note for the page; a user's own run has no expectation
     fine = verdict_of(make(None), Found([at_most(0, 1)], (), "All seen."), (), {}, known=True)
     assert fine.text() == fine.line()
@@ -121,7 +126,7 @@ def test_labels_tell_the_checks_of_an_id_apart():
         assert from_dict(verdict.to_dict()).part == check.part
         labels.append(verdict.label)
     assert len(set(labels)) == len(labels)
-    assert {"LLWA21-H2 (printed)", "LLWA21-H2 (repaired, exact)"} <= set(labels)
+    assert {"BF24-T2 (printed)", "BF24-T2 (repaired)"} <= set(labels)
 
 
 def test_missing_evidence_is_out_of_scope_and_the_check_is_not_called():
@@ -236,5 +241,39 @@ def test_a_miss_under_an_undecided_hypothesis_is_undecided():
     assert evaluate(miss, evidence).status is Status.UNDECIDED
     named = make(lambda e: at_most(2, 1), unchecked=("the scale is small",))
     verdict = evaluate(named, evidence)
+    assert verdict.status is Status.UNDECIDED
+    assert "not every hypothesis" in verdict.text()
+
+
+def test_a_failure_shows_the_hypotheses_it_meets():
+    check = Check("BF24-T2", "printed", "test", __name__)
+    met = Hypothesis("inputs in the boxes", True, "eta = 0.1")
+    verdict = verdict_of(check, Found([at_most(2, 1)]), [met], {})
     assert verdict.status is Status.FAILS
-    assert "(unchecked: the scale is small)" in verdict.line()
+    assert "    met here: inputs in the boxes (eta = 0.1)" in verdict.text().splitlines()
+    assert f"    hypotheses as printed: {verdict.quoted}" in verdict.text().splitlines()
+    assert "inputs in the boxes (eta = 0.1)" in verdict_rows([verdict])[0]["rests on"]
+    assert verdict.quoted
+
+
+def test_a_slip_shows_print_and_meaning():
+    check = Check("BF24-A1", "slip", "test", __name__, printed="(f-y)^2", meant="(f-y)^2/2")
+    verdict = verdict_of(check, Found([at_most(0, 1)]), (), {}, known=True)
+    assert (verdict.status, verdict.expected) == (Status.HOLDS, Status.HOLDS)
+    assert verdict.text().splitlines()[1:] == ["    printed: (f-y)^2", "    meant: (f-y)^2/2"]
+    assert from_dict(json.loads(json.dumps(verdict.to_dict()))) == verdict
+    with pytest.raises(ReluflowError, match="has `printed` and `meant`"):
+        register(Check("BF24-A1", "slip", "test", __name__))
+    with pytest.raises(ReluflowError, match="only a clause that fails as printed"):
+        register(Check("BF24-L1", "control", "test", __name__, expected=Status.FAILS))
+
+
+def test_assumptions_are_counted_apart():
+    met = verdict_of(make(None), Found(()), [Hypothesis("small", True)], {})
+    assert met.status is Status.MET
+    held = verdict_of(make(None), Found([at_most(0, 1)]), (), {})
+    seen = verdict_of(Check("TLB26-T4", "stated", "", __name__), Found([at_most(0, 1)]), (), {})
+    assert seen.status is Status.ILLUSTRATED
+    assert count_statuses([held, held, met, seen]) == (
+        "2 verdicts: 2 holds. 1 assumption is met. 1 is illustrated only."
+    )

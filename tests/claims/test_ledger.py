@@ -29,6 +29,15 @@ def test_the_table_is_whole():
         assert bool(row["repaired"]) == (row["expected"] == "fails-as-printed"), row["id"]
 
 
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_fails_as_printed_has_its_printed_hypotheses(paper):
+    """A counterexample refutes nothing unless it meets what was supposed."""
+    for row in rows().values():
+        if row.paper == paper:
+            assert bool(row.hypotheses) == (row.expected == "fails-as-printed"), row.id
+            assert not (row.slip and row.expected == "fails-as-printed"), row.id
+
+
 def test_every_entry_is_in_the_ledger_and_every_check_has_an_entry():
     entries = ledger()
     assert [entry.id for entry in entries] == list(rows())
@@ -59,14 +68,20 @@ def test_modules_that_register_are_loaded():
                 assert f"{package}.{path.stem}" in loaded, path.name
 
 
-def test_slips_are_checked_in_both_forms_and_only_there():
-    for check in load_all().values():
-        entry = rows()[check.id]
-        slip = entry.expected == "fails-as-printed"
-        assert slip == (check.form != "stated"), check.name
-        if check.expected is not None:
-            assert check.reason, f"{check.name} expects another status without a reason"
-        assert entry.expected_status("repaired") is Status.HOLDS
+@pytest.mark.parametrize("paper", PAPERS)
+def test_forms_agree_with_the_rows(paper):
+    """What fails has a printed and a repaired form, a slip stands beside a statement that holds."""
+    for entry in ledger(paper):
+        forms = {check.form for check in entry.checks} - {"control"}
+        if entry.expected == "fails-as-printed":
+            assert {"printed", "repaired"} <= forms <= {"stated", "printed", "repaired"}, entry.id
+        else:
+            assert forms <= {"stated", "slip"}, entry.id
+            assert ("slip" in forms) == bool(entry.slip), entry.id
+            assert "stated" in forms, entry.id
+        for check in entry.checks:
+            if check.expected is not None:
+                assert check.reason, f"{check.name} expects another status without a reason"
 
 
 def test_a_status_other_than_holds_has_its_reason():
@@ -74,11 +89,11 @@ def test_a_status_other_than_holds_has_its_reason():
     others = 0
     for entry in ledger():
         for check in entry.checks:
-            if entry.status_of(check) is Status.HOLDS:
+            if entry.status_of(check) in (Status.HOLDS, Status.MET):
                 continue
             others += 1
             assert entry.reason_of(check), check.name
-    assert others > 40
+    assert others > 20
     told = {entry.id: entry.to_dict() for entry in ledger("TLB26")}
     assert told["TLB26-C1"]["statuses"] == {"TLB26-C1": "OUT_OF_SCOPE"}
     assert "union bound" in told["TLB26-C1"]["reasons"]["TLB26-C1"]
@@ -89,7 +104,9 @@ def test_reasons_come_from_the_check_or_from_the_row():
     (row,) = ledger("BF24-T1")
     reasons = row.to_dict()["reasons"]
     assert "Eq. 37" in reasons["BF24-T1/repaired/ii-practical"]
-    assert reasons["BF24-T1/printed/ii"].startswith("fails as printed; the repaired form holds; ")
+    assert reasons["BF24-T1/printed/ii"].startswith(
+        "this clause fails as printed; the repaired form holds; "
+    )
     assert reasons["BF24-T1/printed/ii"].endswith(row.correction)
     assert "BF24-T1/repaired/i" not in reasons  # it holds: nothing to explain
 

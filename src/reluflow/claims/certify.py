@@ -12,7 +12,7 @@ from reluflow.claims.claim import Check, load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.ledger import PAPERS, Entry, rows
 from reluflow.claims.run import try_evaluate
-from reluflow.claims.verdict import Status, Verdict
+from reluflow.claims.verdict import Verdict
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -58,13 +58,12 @@ def certify(
 
 
 def applicable(evidence: Evidence) -> list[Check]:
-    """Checks whose needs the evidence meets, wordings known to be wrong left out."""
+    """Checks whose needs the evidence meets; slips, misprinted clauses and controls left out."""
     found = [
         check
         for check in load_all().values()
         if check.check is not None
-        and check.form != "printed"
-        and check.expected is not Status.FAILS
+        and check.form in ("stated", "repaired")
         and not evidence.missing(check.needs)
     ]
     return _in_order(found)

@@ -13,7 +13,14 @@ from reluflow.claims.ledger import PAPERS
 from reluflow.claims.verdict import Comparison, Hypothesis, Status
 from reluflow.errors import ReluflowError
 
-FORMS = ("stated", "printed", "repaired")
+# which wording of a claim a check looks at
+FORMS = {
+    "stated": "the statement as it stands",
+    "slip": "a formula beside a true statement that is printed otherwise than meant",
+    "printed": "a clause that fails as it is printed, under all of its printed hypotheses",
+    "repaired": "the same clause in a form that holds",
+    "control": "what happens where a hypothesis is broken on purpose",
+}
 SIZES = ("quick", "scaled", "full")
 
 
@@ -77,6 +84,8 @@ class Check:
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     expected: Status | None = None
     reason: str = ""
+    printed: str = ""
+    meant: str = ""
 
     @property
     def name(self) -> str:
@@ -84,9 +93,19 @@ class Check:
         return "/".join([self.id] + [p for p in (self.form, self.part) if p not in ("", "stated")])
 
     @property
+    def compares(self) -> bool:
+        """Whether anything is measured; an assumption is met or not."""
+        return self.check is not _nothing
+
+    @property
     def runnable(self) -> bool:
         """Whether it can be run without evidence brought by a user."""
         return self.experiment is not None or self.example is not None
+
+
+def _nothing(evidence: Evidence) -> Outcome:
+    """An assumption compares nothing: its predicates say it all."""
+    return ()
 
 
 REGISTRY: dict[str, Check] = {}
@@ -96,6 +115,13 @@ def register(check: Check) -> Check:
     """Add a check; two of one name are a mistake."""
     if check.form not in FORMS:
         raise ReluflowError(f"form must be one of {', '.join(FORMS)}, got {check.form!r}")
+    if (check.form == "slip") != bool(check.printed and check.meant):
+        raise ReluflowError(f"{check.name}: a slip, and nothing else, has `printed` and `meant`")
+    if check.expected is Status.FAILS and check.form != "printed":
+        raise ReluflowError(
+            f"{check.name}: only a clause that fails as printed is expected to fail; a control "
+            "compares what it breaks with what should be seen then"
+        )
     if not set(check.needs) <= set(NEEDS):
         raise ReluflowError(f"needs must be among {', '.join(NEEDS)}, got {check.needs}")
     other = REGISTRY.get(check.name)
@@ -118,6 +144,8 @@ def claim(
     part: str = "",
     expected: Status | None = None,
     reason: str = "",
+    printed: str = "",
+    meant: str = "",
 ) -> Callable[[Callable[[Evidence], Outcome]], Callable[[Evidence], Outcome]]:
     """Register a function of the evidence as the check of a claim.
 
@@ -136,7 +164,7 @@ def claim(
         ``quick`` or ``full``.
     quick, full : mappings, optional
         Settings of the two sizes.
-    form : {"stated", "printed", "repaired"}
+    form : key of ``FORMS``
         Which wording is checked.
     part : str
         Tells apart several checks of one form.
@@ -145,6 +173,10 @@ def claim(
     reason : str
         What a reader should know about the expected status or the settings; shown with the
         verdict. Needed where the status is not the ledger's or not HOLDS.
+    printed, meant : str
+        Of the form "slip": the formula in print, with its place, and the one that is meant. Such
+        a check HOLDS when the meant formula agrees with what is measured and the printed one does
+        not.
     """
 
     def wrap(check: Callable[[Evidence], Outcome]) -> Callable[[Evidence], Outcome]:
@@ -153,6 +185,7 @@ def claim(
                 id, form, part, check.__module__, check=check, example=example,
                 needs=tuple(needs), given=tuple(given), unchecked=tuple(unchecked),
                 sizes=_sizes(quick, full), expected=expected, reason=reason,
+                printed=printed, meant=meant,
             )
         )  # fmt: skip
         return check
@@ -170,6 +203,8 @@ def experiment(
     part: str = "",
     expected: Status | None = None,
     reason: str = "",
+    printed: str = "",
+    meant: str = "",
 ) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
     """Register a function that makes its own data: called with ``seed`` and sized settings.
 
@@ -181,6 +216,7 @@ def experiment(
             Check(
                 id, form, part, make.__module__, experiment=make, unchecked=tuple(unchecked),
                 sizes=_sizes(quick, full), expected=expected, reason=reason,
+                printed=printed, meant=meant,
             )
         )  # fmt: skip
         return make
@@ -195,13 +231,14 @@ def assumption(
     unchecked: Sequence[str] = (),
     example: Callable[..., Evidence] | None = None,
     form: str = "stated",
+    reason: str = "",
 ) -> None:
-    """Register an assumption: it HOLDS where its predicates do, and is OUT_OF_SCOPE elsewhere."""
+    """Register an assumption: it is MET where its predicates hold, and OUT_OF_SCOPE elsewhere."""
     module = example.__module__ if example is not None else given[0].test.__module__
     register(
         Check(
-            id, form, "", module, check=lambda evidence: (), example=example, needs=tuple(needs),
-            given=given, unchecked=tuple(unchecked), sizes=_sizes(None, None),
+            id, form, "", module, check=_nothing, example=example, needs=tuple(needs),
+            given=given, unchecked=tuple(unchecked), sizes=_sizes(None, None), reason=reason,
         )
     )  # fmt: skip
 

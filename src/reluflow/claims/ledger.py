@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 PAPERS = ("BF24", "TLB26", "MMV24", "LLWA21", "TK24")
 NOT_YET = "not yet"
-COLUMNS = ("id", "paper", "kind", "statement", "expected", "repaired", "numbers", "correction")
-# the ledger's word on a claim -> status of the form "stated"
+COLUMNS = (
+    "id", "paper", "kind", "statement", "expected", "hypotheses", "repaired", "slip", "numbers",
+    "correction",
+)  # fmt: skip
+# what the ledger expects of a claim -> status of the forms "stated" and "printed"
 EXPECTED = {
     "holds": Status.HOLDS,
     "fails-as-printed": Status.FAILS,
@@ -27,16 +30,19 @@ EXPECTED = {
     "explored": Status.HOLDS,
     "qualitative": Status.HOLDS,
     "needs-gpu": Status.HOLDS,
+    "no-check": Status.ILLUSTRATED,
 }
-AS_PRINTED = "fails as printed; the repaired form holds"
+AS_PRINTED = "this clause fails as printed; the repaired form holds"
 
 
 @dataclass(frozen=True)
 class Entry:
     """One claim: what it says, what is known to come out, and its checks.
 
-    ``repaired`` is the form that holds where the printed one does not; ``numbers`` are anchors for
-    tests; ``correction`` says where they or the expected outcome need a word.
+    ``repaired`` is the form that holds where a printed clause does not, and ``hypotheses`` are
+    those printed with that clause, in full; ``slip`` is what is printed otherwise than meant
+    beside a statement that holds; ``numbers`` are anchors for tests; ``correction`` remarks on
+    them or on the expected outcome.
     """
 
     id: str
@@ -44,25 +50,28 @@ class Entry:
     kind: str
     statement: str
     expected: str
+    hypotheses: str
     repaired: str
+    slip: str
     numbers: str
     correction: str
     checks: tuple[Check, ...] = ()
 
     def expected_status(self, form: str) -> Status:
         """Status that the given form should have."""
-        return Status.HOLDS if form == "repaired" else EXPECTED[self.expected]
+        return EXPECTED[self.expected] if form in ("stated", "printed") else Status.HOLDS
 
     def status_of(self, check: Check) -> Status:
         """Status that one of its checks should have."""
-        return check.expected or self.expected_status(check.form)
+        status = check.expected or self.expected_status(check.form)
+        return Status.MET if status is Status.HOLDS and not check.compares else status
 
     def reason_of(self, check: Check) -> str:
-        """The check's own reason, otherwise what the row says where the status is not HOLDS."""
-        if check.reason or self.status_of(check) is Status.HOLDS:
+        """The check's own reason, otherwise what the row says of a status that is not good news."""
+        if check.reason or self.status_of(check) in (Status.HOLDS, Status.MET):
             return check.reason
-        slip = AS_PRINTED if check.form == "printed" and self.repaired else ""
-        return "; ".join(filter(None, (slip, self.correction)))
+        lead = AS_PRINTED if check.form == "printed" and self.repaired else ""
+        return "; ".join(filter(None, (lead, self.correction)))
 
     @property
     def module(self) -> str:
@@ -90,7 +99,9 @@ class Entry:
             "kind": self.kind,
             "statement": self.statement,
             "expected": self.expected,
+            "hypotheses": self.hypotheses,
             "repaired": self.repaired,
+            "slip": self.slip,
             "numbers": self.numbers,
             "correction": self.correction,
             "module": self.module,

@@ -12,6 +12,8 @@ from reluflow.claims.ledger import entry
 from reluflow.claims.verdict import Comparison, Hypothesis, Status, Verdict, decide
 from reluflow.errors import ReluflowError
 
+_MISSED = "The bound is missed, but not every hypothesis of the statement could be checked."
+
 
 def evaluate(check: Check, evidence: Evidence, about: Mapping[str, Any] | None = None) -> Verdict:
     """Verdict of a check on given evidence."""
@@ -25,17 +27,12 @@ def evaluate(check: Check, evidence: Evidence, about: Mapping[str, Any] | None =
         if any(h.ok is False for h in hypotheses):
             break
         hypotheses.append(test(evidence))
-    doubtful = any(h.ok is None for h in hypotheses)
     hypotheses += [Hypothesis(name, None) for name in check.unchecked]
     found = Found(())
     if all(h.ok is not False for h in hypotheses):
         found = as_found(check.check(evidence))
     hypotheses += found.hypotheses
-    verdict = verdict_of(check, found, hypotheses, about or evidence.describe())
-    if doubtful and verdict.status is Status.FAILS:
-        open_ = "The bound is missed, but a hypothesis could not be decided on these data."
-        return replace(verdict, status=Status.UNDECIDED, note=f"{open_} {verdict.note}".strip())
-    return verdict
+    return verdict_of(check, found, hypotheses, about or evidence.describe())
 
 
 def try_evaluate(check: Check, evidence: Evidence) -> Verdict:
@@ -89,17 +86,26 @@ def verdict_of(
     repaired = check.form == "repaired" and row.repaired
     hypotheses = tuple(hypotheses)
     comparisons = tuple(found.comparisons)
+    status = decide(comparisons, hypotheses)
+    note = found.note
+    if status is Status.UNDECIDED and any(c.status is Status.FAILS for c in comparisons):
+        note = f"{_MISSED} {note}".strip()
+    if status is Status.HOLDS and row.expected == "no-check":
+        status = Status.ILLUSTRATED
     verdict = Verdict(
         id=check.id,
         paper=row.paper,
         statement=row.repaired if repaired else row.statement,
         form=check.form,
-        status=decide(comparisons, hypotheses),
+        status=status,
         comparisons=comparisons,
         hypotheses=hypotheses,
-        note=found.note,
+        note=note,
         settings=dict(about),
         part=check.part,
+        printed=check.printed,
+        meant=check.meant,
+        quoted=row.hypotheses if check.form == "printed" else "",
     )
     if not (known and found.possible):
         return verdict

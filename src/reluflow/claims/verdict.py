@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,6 +17,8 @@ class Status(Enum):
     FAILS = "The bound is missed by more than the numerical error."
     UNDECIDED = "The numerical error covers the margin: try a smaller rtol or a larger sample."
     OUT_OF_SCOPE = "A hypothesis of the statement does not hold here."
+    MET = "An assumption, met by these data; nothing is compared with a bound."
+    ILLUSTRATED = "Beyond what a computation can decide: seen on the instances named."
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,8 @@ class Verdict:
     ----------
     id, paper, statement
         The claim, and what it says in our words.
-    form : {"stated", "printed", "repaired"}
-        Which wording was checked: papers' slips are kept beside their repair.
+    form : {"stated", "slip", "printed", "repaired", "control"}
+        Which wording was checked, as :data:`reluflow.claims.claim.FORMS` says.
     status : Status
     comparisons : tuple of Comparison
         Everything measured; the claim holds if all of them do.
@@ -130,6 +133,10 @@ class Verdict:
         Which of several checks of the same wording.
     reason : str
         What a reader should know about the expected status; always there where it is not HOLDS.
+    printed, meant : str
+        Of a slip: the formula in print, and the one that its context shows to be meant.
+    quoted : str
+        Of a wording that fails as printed: its printed hypotheses, all of which are met here.
     """
 
     id: str
@@ -144,6 +151,9 @@ class Verdict:
     settings: Mapping[str, Any] = field(default_factory=dict)
     part: str = ""
     reason: str = ""
+    printed: str = ""
+    meant: str = ""
+    quoted: str = ""
 
     @property
     def label(self) -> str:
@@ -198,6 +208,9 @@ class Verdict:
             ],
             "note": self.note,
             "reason": self.reason,
+            "printed": self.printed,
+            "meant": self.meant,
+            "quoted": self.quoted,
             "settings": dict(self.settings),
         }
 
@@ -211,20 +224,32 @@ class Verdict:
             rest = self.note or "; ".join(h.detail or h.name for h in self.hypotheses)
         else:
             rest = f"{c.what + ': ' if c.what else ''}{c.measured:.6g} {c.sense} {c.bound:.6g}"
-        unchecked = [h.name for h in self.hypotheses if h.ok is None]
-        if self.status is Status.FAILS and unchecked:
-            rest += f"  (unchecked: {'; '.join(unchecked)})"
         mark = f"  [expected {self.expected.name}]" if self.surprising and self.expected else ""
         return f"{self.status.name:<12}  {self.label:<22}  {rest}{mark}"
 
     def text(self) -> str:
-        """The line, and below it what numbers do not say: details of what is not so, the note
-        unless the claim holds, the reason of what is expected."""
+        """The line, and below it what numbers do not say.
+
+        That is the printed and the meant formula of a slip, the hypotheses of a statement that
+        fails, details of what is not so, the note unless the claim holds, and the reason of what
+        is expected.
+        """
         line = self.line()
-        told = [h.detail for h in self.hypotheses if h.ok is False]
-        told += [self.note] if self.status is not Status.HOLDS and self.note not in line else []
-        told += [f"remark: {self.reason}"] if self.reason else []
-        return "\n    ".join([line, *filter(None, told)])
+        more = self.wording()
+        if self.status is Status.FAILS:
+            more += [f"met here: {h.name}" + (f" ({h.detail})" if h.detail else "")
+                     for h in self.hypotheses if h.ok]  # fmt: skip
+        more += [h.detail for h in self.hypotheses if h.ok is False]
+        more += [self.note] if self.status is not Status.HOLDS and self.note not in line else []
+        more += [f"remark: {self.reason}"] if self.reason else []
+        return "\n    ".join([line, *filter(None, more)])
+
+    def wording(self) -> list[str]:
+        """What is printed and meant where the two differ; what is supposed where that fails."""
+        lines = [f"printed: {self.printed}", f"meant: {self.meant}"] if self.printed else []
+        if self.quoted and self.status is Status.FAILS:
+            lines.append(f"hypotheses as printed: {self.quoted}")
+        return lines
 
 
 def from_dict(data: Mapping[str, Any]) -> Verdict:
@@ -251,6 +276,9 @@ def from_dict(data: Mapping[str, Any]) -> Verdict:
         settings=data["settings"],
         part=data.get("part", ""),
         reason=data.get("reason", ""),
+        printed=data.get("printed", ""),
+        meant=data.get("meant", ""),
+        quoted=data.get("quoted", ""),
     )  # fmt: skip
 
 
@@ -268,15 +296,31 @@ def _number(value: Any) -> float:
 def decide(comparisons: Sequence[Comparison], hypotheses: Sequence[Hypothesis]) -> Status:
     """Status of a claim: a failed hypothesis first, then the worst comparison.
 
-    An assumption is a claim without comparisons, decided by its hypotheses alone; where nothing
-    was looked at, nothing is decided.
+    An assumption is a claim without comparisons: its hypotheses alone say whether it is MET, and
+    where nothing was looked at, nothing is decided. A missed bound refutes a statement only if
+    every hypothesis of it is known to be met; with one unchecked it is UNDECIDED.
     """
     if any(h.ok is False for h in hypotheses):
         return Status.OUT_OF_SCOPE
-    if not comparisons and not any(h.ok for h in hypotheses):
-        return Status.UNDECIDED
+    if not comparisons:
+        return Status.MET if any(h.ok for h in hypotheses) else Status.UNDECIDED
     found = {c.status for c in comparisons}
-    for status in (Status.FAILS, Status.UNDECIDED):
-        if status in found:
-            return status
-    return Status.HOLDS
+    if Status.FAILS in found and not any(h.ok is None for h in hypotheses):
+        return Status.FAILS
+    return Status.HOLDS if found == {Status.HOLDS} else Status.UNDECIDED
+
+
+def count_statuses(verdicts: Sequence[Verdict]) -> str:
+    """How many verdicts came out how, assumptions that compare nothing apart from the rest."""
+    counts = Counter(v.status for v in verdicts)
+    met, seen = counts.pop(Status.MET, 0), counts.pop(Status.ILLUSTRATED, 0)
+    tested = counts.total()
+    parts = [f"{n} {status.name.replace('_', ' ').lower()}" for status, n in counts.most_common()]
+    sentences = (
+        [f"{tested} verdict{'' if tested == 1 else 's'}: {', '.join(parts)}."] if tested else []
+    )
+    if met:
+        sentences.append(f"{met} assumption{' is' if met == 1 else 's are'} met.")
+    if seen:
+        sentences.append(f"{seen} {'is' if seen == 1 else 'are'} illustrated only.")
+    return " ".join(sentences)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reluflow.claims.ledger import PAPERS
-from reluflow.claims.verdict import Verdict
+from reluflow.claims.verdict import Verdict, count_statuses
 from reluflow.papers.figure import Figure
 from reluflow.report.page import Page
 from reluflow.report.verdicts import verdict_rows
@@ -74,8 +73,6 @@ def _figure(page: Page, folder: Path, figure: Figure, beside: Sequence[Verdict])
 
 def _outcome(verdicts: Sequence[Verdict]) -> str:
     """How many verdicts of each status, and how many are not as expected."""
-    counts = Counter(v.status.name for v in verdicts)
-    parts = ", ".join(f"{n} {name.replace('_', ' ').lower()}" for name, n in counts.most_common())
     odd = [v.id for v in verdicts if v.surprising]
     end = f"Not as expected: {', '.join(odd)}." if odd else "All as expected."
-    return f"{len(verdicts)} verdicts: {parts}. {end}"
+    return f"{count_statuses(verdicts)} {end}"

@@ -48,7 +48,7 @@ td[data-label="rests on"]{min-width:13em}
 summary{color:var(--soft);cursor:pointer}
 .status{font-weight:600;white-space:nowrap}
 .HOLDS{color:var(--good)}.FAILS{color:var(--bad)}.UNDECIDED{color:var(--open)}
-.OUT_OF_SCOPE{color:var(--away)}
+.OUT_OF_SCOPE{color:var(--away)}.MET,.ILLUSTRATED{color:inherit}
 ul{margin:.4em 0;padding-left:1.3em}
 nav a{margin-right:1em}
 a{color:inherit}

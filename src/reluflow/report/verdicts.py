@@ -26,7 +26,8 @@ def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
 
 
 def _measured(verdict: Verdict) -> list[str]:
-    """Comparisons that do not hold, a remark, those that do, and notes."""
+    """Print and meaning where they differ, comparisons that do not hold, a remark, those that do,
+    and notes."""
     known = verdict.status is Status.FAILS and verdict.expected is Status.FAILS
     bad: list[str] = []
     good: list[str] = []
@@ -38,7 +39,7 @@ def _measured(verdict: Verdict) -> list[str]:
         line = f"{lead}{what}{c.measured:.6g} {c.sense} {c.bound:.6g}{tolerance}{error}"
         (good if c.status is Status.HOLDS else bad).append(line)
     remark = [f"remark: {verdict.reason}"] if verdict.reason else []
-    return [*bad, *remark, *good, *_lines(verdict.note)]
+    return [*verdict.wording(), *bad, *remark, *good, *_lines(verdict.note)]
 
 
 def _lines(note: str) -> list[str]:
@@ -57,4 +58,9 @@ def _rests_on(verdict: Verdict) -> list[str]:
             f"not so: {h.name} ({h.detail})" if h.detail else f"not so: {h.name}" for h in failed
         ]
     marks = {"ok": "", "failed": "not so: ", "unchecked": "unchecked: "}
-    return [marks[h.state] + h.name for h in verdict.hypotheses]
+    # a counterexample shows by numbers that each hypothesis is met
+    details = verdict.status is Status.FAILS
+    return [
+        marks[h.state] + h.name + (f" ({h.detail})" if details and h.detail else "")
+        for h in verdict.hypotheses
+    ]

@@ -52,8 +52,12 @@ def claims(
         for entry in entries:
             print(f"{entry.id:<16}  {entry.expected:<24}  {entry.module}")
             print(f"    {entry.statement}")
+            if entry.hypotheses:
+                print(f"    hypotheses as printed: {entry.hypotheses}")
             if entry.repaired:
                 print(f"    repaired: {entry.repaired}")
+            if entry.slip:
+                print(f"    slip: {entry.slip}")
             if entry.correction:
                 print(f"    remark: {entry.correction}")
             for check in entry.checks:
@@ -65,6 +69,7 @@ def claims(
     checks = [check for entry in entries for check in entry.checks if check.runnable]
     if not checks:
         raise ReluflowError(f"nothing of {which or 'the ledger'} can be run yet")
+    from reluflow.claims.verdict import count_statuses
     from reluflow.papers.parts import Row, run_parts, verdict_in
 
     def each(row: Row) -> None:
@@ -78,6 +83,5 @@ def claims(
     if as_json:
         print_json([v.to_dict() for v in found])
     else:
-        s = "" if len(found) == 1 else "s"
-        print(f"{len(found)} verdict{s}, {len(odd)} not as expected.", file=sys.stderr)
+        print(f"{count_statuses(found)} {len(odd)} not as expected.", file=sys.stderr)
     raise typer.Exit(1 if odd else 0)
