@@ -8,7 +8,7 @@ import pytest
 from reluflow.claims.claim import load_all
 from reluflow.claims.ledger import ledger
 from reluflow.claims.run import run_check
-from reluflow.claims.verdict import Status
+from reluflow.claims.verdict import Status, decide
 from reluflow.papers import tk24_dominoes, tk24_dominoes_run, tk24_dominoes_view
 from reluflow.papers.figure import Skipped, all_figures
 from reluflow.papers.parts import make_figure
@@ -256,7 +256,8 @@ def test_coefficients_of_fits_that_did_not_settle_decide_nothing():
     assert (found["free_fits"], found["free_settled"]) == (45, 36)
     assert not any("coefficients" in what for what in seen)
     args = ("scaled", SCALED, (10_000, 3_000))
-    (rests,) = tk24_dominoes_view.conditions(*args, found)
+    smaller, rests = tk24_dominoes_view.conditions(*args, found)
+    assert smaller.ok is False
     assert rests.ok is None
     assert rests.detail == "36 of 45 did"
     drawn = tk24_dominoes_view.drawn_of(*args, [], found, "2^-5", [], "Chosen so.")
@@ -264,11 +265,19 @@ def test_coefficients_of_fits_that_did_not_settle_decide_nothing():
     assert drawn.caption.endswith("Chosen so.")
 
 
-def test_what_scaled_runs_miss_is_told_by_the_ledger():
-    status, why = tk24_dominoes_view.missed("TK24-F9", "scaled")
-    assert status is Status.FAILS
-    assert "97% was asked for" in why
-    assert tk24_dominoes_view.missed("TK24-F9", "full") is None
+@pytest.mark.parametrize("make", ["figure4", "figure8", "figure9", "figure10"])
+@pytest.mark.parametrize("late", [0.37, 0.46])
+def test_a_scaled_run_decides_nothing_about_the_paper(make, late, monkeypatch):
+    """Neither a threshold met nor one missed by a smaller network is the paper's figure."""
+    for name in ("require", "images_used"):
+        monkeypatch.setattr(tk24_dominoes, name, lambda *_: (10_000, 3_000))
+    monkeypatch.setattr(tk24_dominoes, "runs_of", lambda *_: [fake(0.45, late)] * 5)
+    drawn = getattr(tk24_dominoes, make)(size="scaled", **SCALED)
+    (unmet,) = [h for h in drawn.hypotheses if h.ok is False]
+    assert "10,000 images instead of ResNet-18 on 50,000" in unmet.detail
+    assert decide(drawn.seen, drawn.hypotheses) is Status.OUT_OF_SCOPE
+    assert not drawn.found.possible
+    assert any(words.startswith(("Seen:", "Not seen:")) for words in drawn.summary)
 
 
 def test_runs_of_all_seeds(monkeypatch):

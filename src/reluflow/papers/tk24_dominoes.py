@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from reluflow.papers.tk24_dominoes_view import (
     fits_of,
     images_used,
     late_drop_of,
-    missed,
     probe_panels,
     shortcut_of,
     small_start_of,
@@ -176,7 +174,7 @@ def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
         numbers, words + told_of(seen, size), at_size(seen, size),
         caption_of(size, settings, images, "The paper has about 99 % from both starts; asked for "
                    f"here are {least:.0%} at the end."),
-        hypotheses=conditions(size, settings, images), known=missed("TK24-F8", size),
+        hypotheses=conditions(size, settings, images),
     )  # fmt: skip
 
 
@@ -199,8 +197,7 @@ def figure9(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     if size != "quick":
         seen += late_drop_of(found)
     images = images_used(settings)
-    drawn = drawn_of(size, settings, images, panels, found, "1", seen, LENGTHENED)
-    return replace(drawn, known=missed("TK24-F9", size))
+    return drawn_of(size, settings, images, panels, found, "1", seen, LENGTHENED)
 
 
 @figure(
@@ -222,8 +219,7 @@ def figure10(*, size: str, folder: Path | None = None, seed: int = 0, **settings
         seen.append(at_most(lost.mean, 0.02, what="mean drop of the object probe"))
     panels = probe_panels(runs, {"objects": "C = 1000"})
     start, images = "2^-5, 95 % match", images_used(settings)
-    drawn = drawn_of(size, settings, images, panels, found, start, seen, LENGTHENED)
-    return replace(drawn, known=missed("TK24-F10", size))
+    return drawn_of(size, settings, images, panels, found, start, seen, LENGTHENED)
 
 
 @figure(
@@ -245,10 +241,6 @@ def baseline(*, size: str, folder: Path | None = None, seed: int = 0, **settings
     panel = Panel([Line(epochs, accuracy)], "", "epoch", "validation accuracy", ylim=(0, 1))
     words = [f"Validation accuracy {accuracy[-1]:.1%} after {epochs[-1]} epochs."]
     images = images_used(settings)
-    held = conditions(size, settings, images)
-    if size == "scaled":
-        small = f"three convolutions, {images[0]:,} images; the other figures compare with it"
-        held.append(Hypothesis("the paper's network and images", False, small))
     return Drawn(
         [Picture([panel], title=title_of("CIFAR-10 alone", size), width=6)],
         {"epochs": epochs, "validation": accuracy, "train": run["records"][-1]["right"]},
@@ -256,5 +248,5 @@ def baseline(*, size: str, folder: Path | None = None, seed: int = 0, **settings
         at_size([at_least(accuracy[-1], least, what="validation accuracy at the end")], size),
         caption_of(size, settings, images, "The paper's log has 78.4, 85.2, 88.1 and 92.6 % at "
                    "epochs 64, 128, 192 and 256.", probed=False),
-        hypotheses=held,
+        hypotheses=conditions(size, settings, images),
     )  # fmt: skip
