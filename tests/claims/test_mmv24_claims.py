@@ -10,15 +10,16 @@ from reluflow import Network, Problem, datasets, flow, initialize
 from reluflow.claims import Evidence, Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.mmv24 import homes, settled, sides
+from reluflow.claims.mmv24_alignment import stays_over_bound
 from reluflow.claims.mmv24_constants import Constants
-from reluflow.claims.mmv24_early import early_run, toy_start
-from reluflow.claims.mmv24_examples import _residual, widest_dead
+from reluflow.claims.mmv24_early import STENCILS, drift_run, early_run, toy_start
+from reluflow.claims.mmv24_examples import residual, widest_dead
 from reluflow.claims.mmv24_geometry import _worst_is_inside
 from reluflow.claims.mmv24_growth import Growth, long_run
 from reluflow.claims.mmv24_late import pulls_stay_even
-from reluflow.claims.mmv24_solutions import monotone_paths, wrong_way
+from reluflow.claims.mmv24_solutions import monotone_paths, pattern_steps, wrong_way
 from reluflow.claims.mmv24_walk import Walk, near_run, practical_run, scoped_run
-from reluflow.claims.run import evaluate
+from reluflow.claims.run import evaluate, run_check
 from reluflow.trajectory.trajectory import States
 
 LATE = ("L13", "L14/repaired", "XA", "RA", "R3", "T1.2b", "T2")
@@ -54,14 +55,14 @@ def test_constants_of_toy6_by_hand():
     assert c.mu == pytest.approx(0.4388, abs=1e-4)
     assert c.xi == c.mu**2
     assert c.zeta_2 == pytest.approx(0.034, rel=1e-6)
-    assert c.zeta("repaired") == c.zeta_2
+    assert c.zeta("meant") == c.zeta_2
     assert c.zeta("printed") == c.zeta_1
     # 0.034 is rounded: these anchors carry its 1.5 %
     assert c.t1_bound() == pytest.approx(1104, rel=0.02)
     assert c.log_eps_max() == pytest.approx(-42729, rel=0.02)
     assert pytest.approx(0.32, abs=0.005) == c.T
-    assert c.t1_bound("printed") < c.t1_bound("repaired")
-    assert c.log_eps_max("printed") > c.log_eps_max("repaired")
+    assert c.t1_bound("printed") < c.t1_bound("meant")
+    assert c.log_eps_max("printed") > c.log_eps_max("meant")
     assert c.dwell(2) == pytest.approx(c.t1_bound() / (4 * math.log(6)) / 2)
 
 
@@ -83,30 +84,60 @@ def test_zeta_2_is_seen_below_rounding_of_the_cosine():
 
 
 # ---------------------------------------------------------------- early phase
-@pytest.mark.parametrize("name", ["L1", "L3", "L10"])
-def test_early_lemmas(name, with_states):
+@pytest.mark.parametrize("name", ["L1", "L3"])
+def test_early_lemmas(name):
     good = early_run(0, 20, 6.0)
     assert status_of(name, good) is Status.HOLDS
     large = Evidence(good.problem, good.start.scaled(13.0), good.run)
     assert status_of(name, large) is Status.OUT_OF_SCOPE
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "settings"), [("L1", early_run, (0, 20, 6.0)), ("L10", drift_run, (0, 20))]
+)
+def test_the_velocity_is_measured_on_the_run(name, make, settings, with_states):
+    """Runs that turn at another speed are seen, whatever the weights at each record."""
+    good = make(*settings)
+    assert status_of(name, good) is Status.HOLDS
     lopsided = Evidence(good.problem, replace(good.start, a=2 * good.start.a), good.run)
     assert status_of(name, lopsided) is Status.OUT_OF_SCOPE
+    slower = changed(good, replace(good.run, times=1.3 * good.run.times))
+    assert status_of(name, slower) is Status.FAILS
+
+    def freeze(W, a):
+        W[1:] = W[0]
+
+    assert status_of(name, changed(good, with_states(good.run, freeze))) is Status.FAILS
+    # with a leak, or a mean in place of the sum, the law is another
+    for other in ({"leak": 0.3}, {"reduction": "mean"}):
+        law = Evidence(good.problem.replace(**other), good.start, good.run)
+        assert status_of(name, law) is Status.FAILS
+    times = good.run.times * (1 + 0.01 * np.sin(np.arange(len(good.run.times))))
+    uneven = changed(good, replace(good.run, times=times))
+    assert status_of(name, uneven) is Status.OUT_OF_SCOPE  # nothing to differentiate
 
 
-@pytest.mark.parametrize("name", ["L1", "L3"])
-def test_early_growth_is_seen(name, with_states):
+def test_early_growth_is_seen(with_states):
     good = early_run(0, 20, 6.0)
 
     def explode(W, a):
         W[3] *= 1e5
         a[3] *= 1e5
 
-    assert status_of(name, changed(good, with_states(good.run, explode))) is Status.FAILS
+    assert status_of("L3", changed(good, with_states(good.run, explode))) is Status.FAILS
+
+
+def test_differences_of_seven_records_by_hand():
+    t = 0.1 * np.arange(-3, 4)
+    for power in range(7):
+        slope = float(power == 1)
+        assert STENCILS[0] @ t**power / 0.1 == pytest.approx(slope, abs=1e-12)
+    assert STENCILS[1] @ t**5 / 0.1 != pytest.approx(0.0, abs=1e-6)
 
 
 def test_assumptions():
     p = datasets.toy6(reduction="sum")
-    assert status_of("A1", toy_start(0)) is Status.HOLDS
+    assert status_of("A1", toy_start(0)) is Status.MET
     orthogonal = Evidence.of(datasets.two_points(0.0), start=toy_start(0).start)
     assert status_of("A1", orthogonal) is Status.OUT_OF_SCOPE
     aligned = Network(
@@ -114,7 +145,7 @@ def test_assumptions():
     )
     found = verdict_of("A2", Evidence.of(p, start=aligned))
     assert found.status is Status.OUT_OF_SCOPE
-    assert status_of("A2", Evidence.of(p, start=beside(p, 1e-3))) is Status.HOLDS
+    assert status_of("A2", Evidence.of(p, start=beside(p, 1e-3))) is Status.MET
 
 
 def test_a_neuron_that_comes_back_is_irregular(with_states):
@@ -168,22 +199,29 @@ def test_patterns_of_events_are_those_of_the_records():
 def test_long_stays_are_seen():
     good = scoped_run(0, 20)
     slow = replace(good.run, events={}, times=1e6 * good.run.times)
-    assert status_of("DT/repaired", good) is Status.HOLDS
-    assert status_of("DT/repaired", changed(good, slow)) is Status.FAILS
+    assert status_of("DT", good) is Status.HOLDS
+    assert status_of("DT", changed(good, slow)) is Status.FAILS
 
 
-def test_printed_constants_break_where_a_start_is_near_the_other_class():
-    run = near_run(0, 12)
-    dwell, cap = (verdict_of(f"{name}/printed", run) for name in ("DT", "CAP"))
-    assert dwell.status is cap.status is Status.FAILS
-    assert dwell.measured > 2
-    assert status_of("DT/repaired", run) is Status.OUT_OF_SCOPE  # its Eq. 28 asks for far less
-    # the stay follows tan(angle/2) e^{|x_-| t}
-    walk = Walk(run)
+@pytest.mark.parametrize("name", ["DT", "CAP"])
+def test_the_larger_zeta_does_not_fit_a_start_near_the_other_class(name):
+    told = run_check(load_all()[f"MMV24-{name}/slip"])
+    assert told.status is Status.HOLDS
+    assert "max" in told.printed
+    assert "min" in told.meant
+    assert all(h.ok for h in told.hypotheses)
+    # the statement itself, with the smaller one, holds on the same run
+    assert status_of(name, near_run(0, 12)) is Status.HOLDS
+
+
+def test_the_stay_beside_the_other_class_by_hand():
+    """It follows tan(angle/2) e^{|x_-| t}."""
+    walk = Walk(near_run(0, 12))
     first = next(walk.stays())
     edge = np.pi / 2 - 0.1  # angle to x_- at which the first of three inputs goes out
-    exact = math.log(math.tan(edge / 2) / math.tan(0.5e-5)) / np.linalg.norm(walk.c.sums[-1])
+    exact = math.log(math.tan(edge / 2) / math.tan(0.5e-2)) / np.linalg.norm(walk.c.sums[-1])
     assert first.end - first.begin == pytest.approx(exact, rel=1e-4)
+    assert max(stays_over_bound(walk, "printed")) > 1.2
 
 
 def test_a_neuron_in_the_cap_is_seen(with_states):
@@ -194,16 +232,26 @@ def test_a_neuron_in_the_cap_is_seen(with_states):
     def put(W, a):
         W[5, j] = x / np.linalg.norm(x) * np.linalg.norm(W[5, j])
 
-    assert status_of("CAP/repaired", good) is Status.HOLDS
-    assert status_of("CAP/repaired", changed(good, with_states(good.run, put))) is Status.FAILS
+    assert status_of("CAP", good) is Status.HOLDS
+    assert status_of("CAP", changed(good, with_states(good.run, put))) is Status.FAILS
 
 
 def test_slow_crossings_are_seen():
+    """The speed is that of the run: the same records at ten times the times are too slow."""
     good = scoped_run(0, 20)
-    states = good.run.networks
-    large = States(10 * states.W, 10 * states.a, None, 0.0, None)  # pulls have vanished
     assert status_of("P7", good) is Status.HOLDS
-    assert status_of("P7", changed(good, replace(good.run, networks=large))) is Status.FAILS
+    events = {**good.run.events, "time": 10 * good.run.events["time"]}
+    slow = replace(good.run, times=10 * good.run.times, events=events)
+    assert status_of("P7", changed(good, slow)) is Status.FAILS
+    coarse = scoped_run.__wrapped__(0, 20)
+    kept = np.arange(0, len(coarse.run.times), 7)
+    states = coarse.run.networks
+    fewer = replace(
+        coarse.run, times=coarse.run.times[kept], steps=coarse.run.steps[kept],
+        loss=coarse.run.loss[kept], log_loss=coarse.run.log_loss[kept],
+        networks=States(states.W[kept], states.a[kept], states.log_scale[kept], 0.0, None),
+    )  # fmt: skip
+    assert status_of("P7", changed(good, fewer)) is Status.OUT_OF_SCOPE
 
 
 def turned(evidence):
@@ -215,7 +263,7 @@ def turned(evidence):
     return changed(evidence, replace(evidence.run, networks=bad, final=bad[-1]))
 
 
-@pytest.mark.parametrize("name", ["T1.1", "DT/repaired"])
+@pytest.mark.parametrize("name", ["T1.1", "DT"])
 def test_records_that_deny_the_crossings_are_seen(name):
     good = scoped_run(0, 20)
     assert Walk(good).contradictions == 0
@@ -241,14 +289,14 @@ def test_a_neuron_that_dies_against_the_rule_is_seen(with_states):
 
 def test_a_step_back_is_seen():
     good = practical_run(0, 20)
-    assert wrong_way(Walk(good), 1) == 0
-    assert wrong_way(Walk(good), -1) > 0
+    assert wrong_way(Walk(good)) == 0
+    assert len(pattern_steps(Walk(good))) > 20
     events, end = good.run.events, sides(good.problem, good.path[-1])
     clear = np.flatnonzero(end[events["neuron"], events["sample"]] != 0)[-1]
     again = {k: np.append(v, v[clear]) for k, v in events.items()}  # one of them, undone
     again["time"][-1] = 1.9
     bad = Walk(changed(good, replace(good.run, events=again)))
-    assert wrong_way(bad, 1) == 1
+    assert wrong_way(bad) == 1
     assert [c.status for c in monotone_paths(bad)] == [Status.FAILS] * 3
 
 
@@ -346,11 +394,11 @@ def test_the_largest_cap_by_hand():
     assert not _worst_is_inside(p, axis, 1.0, 0.2501)
 
 
-def test_a_path_that_is_no_solution_has_a_residual():
+def test_a_path_that_is_no_solution_has_aresidual():
     p = Problem(np.array([[1.0, 0.0]]), np.ones(1), "exponential", reduction="sum")
     times = np.linspace(0.0, 1.0, 11)
-    assert _residual(p, lambda t: Network(np.array([[0.0, 1.0]]), np.ones(1)), times) == 0.0
-    assert _residual(p, lambda t: Network(np.array([[t, 1.0]]), np.ones(1)), times) > 0.1
+    assert residual(p, lambda t: Network(np.array([[0.0, 1.0]]), np.ones(1)), times) == 0.0
+    assert residual(p, lambda t: Network(np.array([[t, 1.0]]), np.ones(1)), times) > 0.1
 
 
 # ---------------------------------------------------------------- growth
@@ -434,5 +482,5 @@ def test_a_late_second_time_is_seen(grown):
 
 def test_one_class_is_out_of_scope(grown):
     one = Problem(grown.problem.X[:4], np.ones(4), grown.problem.loss, reduction="sum")
-    for name in ("T2", "T1.1", "DT/repaired", "CAP/repaired", "P7"):
+    for name in ("T2", "T1.1", "DT", "CAP", "P7"):
         assert status_of(name, Evidence(one, grown.start, grown.run)) is Status.OUT_OF_SCOPE

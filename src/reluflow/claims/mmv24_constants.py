@@ -1,4 +1,4 @@
-"""[MMV24]_: the constants of Theorem 1, in the printed and in the repaired form, in logarithms."""
+"""[MMV24]_: the constants of Theorem 1, as printed and as the proof uses them, in logarithms."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 
 LESS = 1 - 1e-9  # open conditions are met by so much less
 ALONG = 1e-28  # sin^2 of an angle that is rounding
+# |dl/df| at f = 0 of losses with factor 1, by their formulas: no code of the library's is asked
+SLOPES = {"half_square": 1.0, "square": 2.0, "logistic": 0.5, "exponential": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +31,11 @@ class Constants:
     """Constants of the proof of Theorem 1 for a problem and a start eps W_0.
 
     W_0 is the start with its largest row at norm 1 (so W_max = 1), eps that norm. Times are ours:
-    those of the paper, which adds losses of slope 1 at zero, over ``unit``. "printed" has
-    zeta = max(zeta_1, zeta_2) and 4 in Eq. 28, "repaired" min and 8.
+    those of the paper, which adds losses of slope 1 at zero, over ``unit``.
+
+    zeta_1 and zeta_2 are any numbers small enough; taken as large as they can be, both uses of
+    zeta in App. C.2 need the smaller one. "meant" has zeta = min(zeta_1, zeta_2), and 8 in Eq. 28
+    so that Eq. 29 follows from Lemma 3; "printed" has max and 4.
     """
 
     problem: Problem
@@ -39,7 +44,11 @@ class Constants:
     @cached_property
     def unit(self) -> float:
         """Pull of one sample on a silent network: time of the paper over ours."""
-        return float(np.abs(self.problem.pull[0]))
+        p = self.problem
+        slope = SLOPES.get(p.loss.name)
+        if slope is None:  # a loss of a user's own
+            return float(np.abs(p.pull[0]))
+        return slope * p.loss.factor / (p.n if p.reduction == "mean" else 1)
 
     @cached_property
     def X_max(self) -> float:
@@ -101,7 +110,7 @@ class Constants:
         return LESS * float(min(sines))
 
     def zeta(self, form: str) -> float:
-        """max of both as printed, min as used."""
+        """max of both as printed, min as meant."""
         return (max if form == "printed" else min)(self.zeta_1, self.zeta_2)
 
     @cached_property
@@ -114,21 +123,22 @@ class Constants:
         """min(zeta, xi) sqrt(mu) X_min, over which the times below stand."""
         return min(self.zeta(form), self.xi) * math.sqrt(self.mu) * self.X_min * self.unit
 
-    def t1_bound(self, form: str = "repaired") -> float:
+    def t1_bound(self, form: str = "meant") -> float:
         """16 log n / (min(zeta, xi) sqrt(mu) X_min)."""
         return 16 * math.log(self.problem.n) / self.rate(form)
 
-    def dwell(self, active: Any, form: str = "repaired") -> Any:
+    def dwell(self, active: Any, form: str = "meant") -> Any:
         """4 / (min(zeta, xi) sqrt(mu) X_min n_a): longest time in a pattern."""
         return 4 / (self.rate(form) * active)
 
-    def log_eps_max(self, form: str = "repaired") -> float:
+    def log_eps_max(self, form: str = "meant") -> float:
         """log of the right side of Eq. 28."""
         n, half = self.problem.n, 0.5 * math.log(self.start.m)
         least = min(self.mu, self.zeta(form), self.xi)
         factor = 4 if form == "printed" else 8
         first = math.log(least * math.sqrt(self.mu) * self.X_min / (factor * n * self.X_max**2))
-        second = -4 * n * self.X_max * self.unit * self.t1_bound(form)
+        least = min(self.zeta(form), self.xi)
+        second = -64 * n * self.X_max / (least * math.sqrt(self.mu) * self.X_min) * math.log(n)
         return min(first, second) - half
 
     @cached_property
@@ -196,7 +206,9 @@ def early_scale(evidence: Evidence) -> tuple[bool, str]:
 def small_start(form: str) -> Predicate:
     """eps below the right side of Eq. 28."""
 
-    @predicate(f"eps is below Eq. 28 ({form})")
+    how = {"meant": "zeta = min, factor 8", "printed": "zeta = max, factor 4"}[form]
+
+    @predicate(f"eps is below Eq. 28 ({how})")
     def test(evidence: Evidence) -> tuple[bool, str]:
         if evidence.start is None:
             return False, "the start is not known"

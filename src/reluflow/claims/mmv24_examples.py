@@ -15,7 +15,7 @@ from reluflow.claims.hypotheses import least_cosine
 from reluflow.claims.mmv24_constants import Constants
 from reluflow.claims.mmv24_early import unit_start
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
-from reluflow.network import Network
+from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
 from reluflow.trajectory.observables import velocity
@@ -31,7 +31,7 @@ def small_enough(seed: int, draws: int) -> Comparison:
     for _ in range(draws):
         p = datasets.separable(0.5, int(rng.integers(2, 20)), 4, rng=rng)
         unit = unit_start(p, int(rng.integers(1, 200)), int(rng.integers(2**31)))
-        for form in ("printed", "repaired"):
+        for form in ("printed", "meant"):
             at_the_bound = Constants(p, unit.scaled(Constants(p, unit).log_eps_max(form)))
             worst = max(worst, at_the_bound.t1_bound(form) / at_the_bound.T)
     return at_most(worst - 1, 1e-12, what="t1_bound / T - 1 at eps = eps_max, both forms")
@@ -41,32 +41,43 @@ def small_enough(seed: int, draws: int) -> Comparison:
 def gaussian_starts(seed: int, draws: int) -> list[Comparison]:
     """A Gaussian neuron starts active on its own class with probability >= 1/2, none along x_s.
 
-    One such neuron in V_+ reaches S_+, so m of them do with probability >= 1 - 2^-m.
+    One such neuron in V_+ reaches S_+, so m of them do with probability >= 1 - 2^-m. Entries of W_0
+    are N(0, 1/D); by symmetry a neuron is active on any one sample with probability 1/2.
     """
-    rng = np.random.default_rng(seed)
     p = datasets.separable(0.6, 10, 3, rng=seed)
-    W = rng.standard_normal((draws, p.d))
-    made = []
+    net = initialize(
+        p, draws, scale=1 / math.sqrt(p.d), kind="balanced", normalize="none", rng=seed
+    )
+    W, count = net.W, draws * p.d
+    made = [
+        equals(p.d * np.mean(W**2), 1.0, tolerance=4 * math.sqrt(2 / count), what="D E w_i^2"),
+        equals(p.d**2 * np.mean(W**4) / 3, 1.0, tolerance=4 * math.sqrt(96 / 9 / count),
+               what="D^2 E w_i^4 / 3"),
+        equals(np.mean(net.a > 0), 0.5, tolerance=2 / math.sqrt(draws), what="share of V_+"),
+        equals(np.mean(W @ p.X[0] > 0), 0.5, tolerance=2 / math.sqrt(draws),
+               what="share active on one sample"),
+    ]  # fmt: skip
     for s in (1.0, -1.0):
-        share = float(np.mean((W @ p.X[np.sign(p.y) == s].T > 0).any(axis=1)))
-        error = 3 * math.sqrt(share * (1 - share) / draws)
-        made.append(at_least(share, 0.5 - error, what=f"share for sign {s:+.0f}; 1/2 less 3 s.e."))
+        mine = W[s * net.a > 0]
+        share = float(np.mean((mine @ p.X[np.sign(p.y) == s].T > 0).any(axis=1)))
+        error = 3 * math.sqrt(share * (1 - share) / len(mine))
+        made.append(at_least(share, 0.5, error=error, what=f"active on their class, sign {s:+.0f}"))
         other = p.X[np.sign(p.y) == -s].sum(axis=0)
-        along = W @ other / np.linalg.norm(W, axis=1) / np.linalg.norm(other)
+        along = mine @ other / np.linalg.norm(mine, axis=1) / np.linalg.norm(other)
         made.append(
             at_most(along.max(), 1 - 1e-12, what=f"largest cosine with x of sign {-s:+.0f}")
         )
-    own = np.asarray((W @ p.X[p.y > 0].T > 0).any(axis=1))
+    own = np.asarray((W[net.a > 0] @ p.X[p.y > 0].T > 0).any(axis=1))
     for m in (2, 4, 8):
-        none = float(np.mean(~own[: draws // m * m].reshape(-1, m).any(axis=1)))
-        error = 3 * math.sqrt(0.5**m * m / draws)
+        none = float(np.mean(~own[: len(own) // m * m].reshape(-1, m).any(axis=1)))
+        error = 3 * math.sqrt(0.5**m * m / len(own))
         made.append(
             at_most(none, 0.5**m + error, what=f"no neuron for S_+ among {m}; 2^-m + 3 s.e.")
         )
     return made
 
 
-@experiment("MMV24-PATH", form="repaired", quick={"most": 8}, full={"most": 8})
+@experiment("MMV24-PATH", quick={"most": 8}, full={"most": 8})
 def longest_path(seed: int, most: int) -> list[Comparison]:
     """Longest monotone path of activation counts against its closed form and 4 log n."""
     gap, ratio = 0.0, 0.0
@@ -121,7 +132,7 @@ def widest_dead(problem: Problem) -> float:
     return max(-float(each.fun) for each in found)
 
 
-def _one_sample(label: float) -> tuple[Problem, Network]:
+def one_sample(label: float) -> tuple[Problem, Network]:
     """x = (1, 0) with a label, and the neuron w = (0, 1), a = 1 on its hyperplane."""
     problem = Problem(np.array([[1.0, 0.0]]), np.array([label]), Exponential(), reduction="sum")
     return problem, Network(np.array([[0.0, 1.0]]), np.ones(1))
@@ -138,7 +149,7 @@ def one_step_into_the_dead_cone(seed: int) -> list[Comparison]:
     """x=(1,0), y=-1, w=(0,1): phi'(0)=0 rests; phi'(0)=c steps by eta c into S_dead and rests."""
     from reluflow.descent import descend
 
-    problem, net = _one_sample(-1.0)
+    problem, net = one_sample(-1.0)
     etas, slopes = (1e-1, 1e-2, 1e-3, 1e-4), (0.5, 1.0)
     still = descend(problem, net, lr=0.1, steps=10).final
     gaps, sizes, inside = [], [], []
@@ -169,7 +180,7 @@ def waiting_and_leaving(seed: int) -> list[Comparison]:
     from reluflow.descent import descend
     from reluflow.flow.flow import flow
 
-    problem, net = _one_sample(1.0)
+    problem, net = one_sample(1.0)
     end, times = 2.0, np.linspace(0.0, 2.0, 21)
     angle = solve_ivp(
         lambda t, th: np.exp(-np.sinh(2 * th) / 2), (0.0, end), [0.0], method="DOP853",
@@ -181,7 +192,7 @@ def waiting_and_leaving(seed: int) -> list[Comparison]:
         return Network(np.array([[math.sinh(th), 1.0]]), np.array([math.cosh(th)]))
 
     waits = (0.0, 1.0, math.inf)
-    residuals = [_residual(problem, partial(path, since=since), times) for since in waits]
+    residuals = [residual(problem, partial(path, since=since), times) for since in waits]
     ends = [float(problem.outputs(path(end, since))[0]) for since in waits]
     left = flow(problem, net, t_end=end, save=times, on_branch="leave", rtol=1e-11)
     assert left.networks is not None
@@ -211,7 +222,7 @@ def _apart(one: Network, two: Network) -> float:
     return max(float(np.abs(W - V).max()), float(np.abs(a - b).max()))
 
 
-def _residual(problem: Problem, path: Callable[[float], Network], times: Array) -> float:
+def residual(problem: Problem, path: Callable[[float], Network], times: Array) -> float:
     """Largest |theta(t) - theta(0) - integral of F(theta)| at the times, F with phi'(0) = 0."""
 
     def both(parts: tuple[Array, Array]) -> Array:

@@ -211,20 +211,46 @@ def early_turning(seed: int, draws: int) -> Comparison:
     rng = np.random.default_rng(seed)
     worst = -np.inf
     for _ in range(draws):
-        leak = float(rng.choice([0.0, 0.1, 0.5]))
-        p = datasets.separable(0.5, 8, 3, rng=rng, leak=leak)
+        p = datasets.separable(0.5, 8, 3, rng=rng, leak=float(rng.choice([0.0, 0.1, 0.5])))
         net = random_state(rng, p, 10.0 ** rng.uniform(-6, 0))
-        f = np.abs(p.outputs(net)).max()
         dW, _ = velocity(p, net)
-        unit = net.directions
         turn = dW / np.linalg.norm(net.W, axis=1)[:, None]
-        slopes = np.where(net.W @ p.X.T > 0, 1.0, leak)
-        early = np.sign(net.a)[:, None] * (slopes @ (p.y[:, None] * p.X))
-        gap = turn - early
-        gap -= np.sum(gap * unit, axis=1, keepdims=True) * unit
-        bound = 2 * p.n * np.linalg.norm(p.X, axis=1).max() * f
-        worst = max(worst, float(np.linalg.norm(gap, axis=1).max() / bound))
+        worst = max(worst, turning_gap(p, net, turn))
     return at_most(worst, 1.0, error=1e-9, what="difference of the velocities over its bound")
+
+
+@experiment("MMV24-L4", part="descent", quick={"draws": 4}, full={"draws": 200})
+def early_turning_of_descent(seed: int, draws: int) -> list[Comparison]:
+    """The same for (w/|w|) after a short step of gradient descent, by each method of descend.
+
+    A step lr errs by lr |x_a|^2; rounding over lr is less.
+    """
+    from reluflow.descent import descend
+
+    rng, lr = np.random.default_rng(seed), 1e-7
+    worst: dict[str, float] = {}
+    for d, backend in (("2", "dense"), ("2", "lumped"), ("3", "dense"), ("40", "dense")):
+        for leak in (0.0, 0.1, 0.5) * draws:
+            p = datasets.separable(0.5, 8, int(d), rng=rng, leak=leak)
+            net = random_state(rng, p, 10.0 ** rng.uniform(-2, 0))
+            end = descend(p, net, lr=lr, steps=1, backend=backend).final
+            turn = (end.directions - net.directions) / lr
+            name = f"{backend}, {d} features"
+            worst[name] = max(worst.get(name, 0.0), turning_gap(p, net, turn))
+    return [
+        at_most(ratio, 1.0, error=1e-3, what=f"difference over its bound, descent ({name})")
+        for name, ratio in worst.items()
+    ]
+
+
+def turning_gap(p: Problem, net: Network, turn: Array) -> float:
+    """Largest |turn_j - sign(a_j) P x_a(w_j)| over 2 n X_max max|f|; losses of slope 1, summed."""
+    f, unit = np.abs(p.outputs(net)).max(), net.directions
+    slopes = np.where(net.W @ p.X.T > 0, 1.0, p.leak)
+    gap = turn - np.sign(net.a)[:, None] * (slopes @ (p.y[:, None] * p.X))
+    gap -= np.sum(gap * unit, axis=1, keepdims=True) * unit
+    bound = 2 * p.n * np.linalg.norm(p.X, axis=1).max() * f
+    return float(np.linalg.norm(gap, axis=1).max() / bound)
 
 
 @experiment("MMV24-E5", quick={"draws": 50}, full={"draws": 2000})

@@ -13,9 +13,10 @@ from scipy.special import logsumexp
 from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start
-from reluflow.claims.mmv24_alignment import DATA, NEEDS
+from reluflow.claims.mmv24_alignment import DATA, NEEDS, SCOPE
 from reluflow.claims.mmv24_constants import early_scale, elsewhere
 from reluflow.claims.mmv24_growth import Growth, long_run
+from reluflow.claims.mmv24_walk import scoped_run
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 
 Array = NDArray[np.float64]
@@ -81,17 +82,32 @@ def group_never_shrinks(story: Growth) -> Found:
     return Found(found, [*story.reached, some])
 
 
-@late_claim("MMV24-L14", form="printed")
-def group_never_shrinks_unsquared(story: Growth) -> list[Comparison]:
-    """As printed: sum |w(t + tau)|^2 >= sum |w(t)|, here at tau = 0."""
-    found = []
-    for s in (1, -1):
-        _, net = next(story.between(story.t1, math.inf))
-        plain = float(logsumexp(net.log_norms[story.groups[s]]))
-        found.append(
-            at_least(story.log_size(net, s), plain, error=1e-9, what="log sum |w|^2 at t_1")
-        )
-    return found
+def group_never_shrinks_unsquared(evidence: Evidence) -> Found:
+    """As printed, sum |w(t_2 + tau)|^2 >= sum |w(t_2)|, at t_2 = t_1 and tau = 0."""
+    story = Growth(evidence)
+    both = Hypothesis(
+        "S_+ and S_- both hold neurons at t_1",
+        math.isfinite(story.t1) and all(len(group) for group in story.groups.values()),
+        ", ".join(f"{len(story.groups[s])} of sign {s:+d}" for s in (1, -1)),
+    )
+    if not both.ok:
+        return Found((), [both])
+    t, net = next(story.between(story.t1, math.inf))
+    within = Hypothesis("t_1 is the time of Theorem 1", t <= story.c.t1_bound(),
+                        f"{t:.3g}, at most {story.c.t1_bound():.5g}")  # fmt: skip
+    found = [
+        at_least(story.log_size(net, s), float(logsumexp(net.log_norms[story.groups[s]])),
+                 error=1e-9, what=f"log sum |w|^2 against log sum |w| at t_1, sign {s:+d}")
+        for s in (1, -1)
+    ]  # fmt: skip
+    return Found(found, [both, within])
+
+
+for _part, _sep in (("", False), ("SEP", True)):
+    elsewhere(
+        "MMV24-L14", group_never_shrinks_unsquared, SCOPE, scoped_run, form="printed", part=_part,
+        quick={"m": 20, "sep": _sep}, full={"m": 500},
+    )  # fmt: skip
 
 
 @late_claim("MMV24-XA")

@@ -20,16 +20,18 @@ from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
 
 CROSS = 1  # kind of the events at which a sample changes side
+BESIDE = 1e-5  # distance in time of the records on either side of a kink
 
 
 def aligned(problem: Problem, unit: Network, log_eps: float, t_end: float) -> Evidence:
-    """The flow from exp(log_eps) times a start, recorded on a grid and at every kink."""
+    """The flow from exp(log_eps) times a start, recorded on a grid, at and beside every kink."""
     from reluflow.flow.flow import flow
 
     grid = np.linspace(0.0, t_end, 101)
     first = flow(problem, unit.scaled(log_eps), t_end=t_end, save=grid)
     kinks = np.asarray(first.events.get("time", ()), dtype=float)
-    times = np.unique(np.concatenate([grid, kinks]))
+    times = np.unique(np.concatenate([grid, kinks, kinks - BESIDE, kinks + BESIDE]))
+    times = times[(times >= 0) & (times <= t_end)]
     return Evidence.of(problem, flow(problem, unit.scaled(log_eps), t_end=t_end, save=times))
 
 
@@ -49,8 +51,11 @@ def practical_run(seed: int, m: int) -> Evidence:
 
 
 @cache
-def near_run(seed: int, m: int, angle: float = 1e-5) -> Evidence:
-    """Unit inputs with mu near 1, and one positive neuron within ``angle`` of x_-."""
+def near_run(seed: int, m: int, angle: float = 1e-2) -> Evidence:
+    """Unit inputs with mu near 1, and one positive neuron within ``angle`` of x_-.
+
+    From the scale of Eq. 28 with the smaller zeta, which is below that with the larger one.
+    """
     turn = np.array([-0.1, 0.0, 0.1])
     Z = np.column_stack([np.cos(turn), np.sin(turn)])
     problem = Problem(
@@ -61,7 +66,7 @@ def near_run(seed: int, m: int, angle: float = 1e-5) -> Evidence:
     W[0] = np.linalg.norm(W[0]) * np.array([-math.cos(angle), math.sin(angle)])
     a[0] = np.linalg.norm(W[0])
     unit = Network(W, a, unit.log_scale)
-    return aligned(problem, unit, Constants(problem, unit).log_eps_max("printed") - 1.0, 20.0)
+    return aligned(problem, unit, Constants(problem, unit).log_eps_max() - 1.0, 20.0)
 
 
 @dataclass(frozen=True)
