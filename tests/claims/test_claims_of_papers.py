@@ -162,7 +162,7 @@ def test_tk24(with_states):
         Status.FAILS
     )
     skew = Evidence.of(datasets.skewed_xor())
-    for name in ("TK24-L5.2", "TK24-A5.1/repaired"):
+    for name in ("TK24-L5.2", "TK24-A5.1"):
         assert status_of(name, skew) is Status.OUT_OF_SCOPE
     wide = Evidence.of(datasets.xor_orbit())  # delta = 0.173 > 1/6
     assert status_of("TK24-L5.2", wide) is Status.OUT_OF_SCOPE

@@ -11,7 +11,7 @@ from reluflow.claims import Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import evaluate, run_check
-from reluflow.claims.tk24 import orbit_run, tight_orbit
+from reluflow.claims.tk24 import compare_extrema, orbit_run, tight_orbit, top_extrema
 from reluflow.claims.tk24_coupling import change_of_pull, small_start
 from reluflow.claims.tk24_course import (
     Course,
@@ -23,6 +23,8 @@ from reluflow.claims.tk24_course import (
 from reluflow.claims.tk24_growth import eps_of, gaps, hypotheses, limit_net
 from reluflow.claims.tk24_late import distance, ending, margin_ratio, moved, theta_mm
 from reluflow.claims.tk24_margin import Proof
+from reluflow.claims.tk24_setting import smoothed_orbit, xor_draw, xor_setting
+from reluflow.claims.tk24_shares import UNEVEN, wide_start
 from reluflow.claims.tk24_smooth import measured_rate, ridge
 from reluflow.claims.tk24_sphere import Sphere, ball_draw
 from reluflow.claims.tk24_xor import caught, miss_one
@@ -83,7 +85,7 @@ def test_smoothed_norms_and_pulls(with_states):
         a[30:] *= 2
 
     grown = Evidence.of(good.problem, with_states(good.run, grow))
-    assert status_of(names[0], grown) is Status.FAILS
+    assert status_of(names[0], grown) is Status.UNDECIDED  # lam is found, not proved the largest
     stretched = Evidence.of(good.problem.replace(X=2 * good.problem.X), good.run)
     assert status_of(names[1], stretched) is Status.OUT_OF_SCOPE
 
@@ -104,9 +106,9 @@ def test_four_neuron_claims_are_of_the_plain_activation_and_the_mean_logistic_lo
 
 def test_samples_nearer_to_an_axis_than_xi_are_not_those_of_assumption_5_1():
     tight = tight_orbit(0).problem  # least coordinate 0.03
-    for xi, status in ((0.02, Status.HOLDS), (0.03, Status.OUT_OF_SCOPE)):
+    for xi, status in ((0.02, Status.MET), (0.03, Status.OUT_OF_SCOPE)):
         evidence = Evidence.of(tight.replace(smoothing=xi))
-        assert status_of("TK24-A5.1/repaired", evidence) is status
+        assert status_of("TK24-A5.1", evidence) is status
 
 
 def test_bound_on_the_pull_cannot_be_smaller():
@@ -133,9 +135,14 @@ def test_linearised_flow(with_states):
     def tip(W, a):
         a[9, 0] *= 1.001
 
-    for name, change in (("TK24-B2", turn), ("TK24-B2", swell), ("TK24-INV/smoothed", tip)):
+    # B2 rests on a lam that is found, not proved the largest: a miss there refutes nothing
+    for name, change, status in (
+        ("TK24-B2", turn, Status.UNDECIDED),
+        ("TK24-B2", swell, Status.UNDECIDED),
+        ("TK24-INV/smoothed", tip, Status.FAILS),
+    ):
         corrupt = Evidence.of(good.problem, with_states(good.run, change))
-        assert status_of(name, corrupt) is Status.FAILS, change.__name__
+        assert status_of(name, corrupt) is status, change.__name__
 
 
 def test_sphere_against_differences_and_search():
@@ -158,7 +165,8 @@ def test_sphere_against_differences_and_search():
 
 def test_numbers_of_the_counterexample():
     sphere, e1, eigenvalues, top = ridge()
-    assert top[0].ok
+    assert all(h.ok for h in top)
+    assert any("only one" in h.name for h in top)
     assert sphere.lam == pytest.approx(89 / 480, abs=1e-12)
     assert eigenvalues[-1] == pytest.approx(13 / 480, abs=1e-14)
     assert measured_rate(sphere, e1, 1.0, np.eye(3)[1]) == pytest.approx(19 / 120, rel=1e-3)
@@ -250,7 +258,7 @@ def test_four_neurons_at_the_top_lose_margin_in_every_direction():
 def test_other_seeds(seed):
     names = [
         "TK24-T4.1/repaired/prominent", "TK24-T4.1/repaired/remaining",
-        "TK24-T4.4/repaired/prominent", "TK24-T4.4/repaired/remaining", "TK24-C1",
+        "TK24-T4.4/prominent", "TK24-T4.4/remaining", "TK24-C1",
         "TK24-RATE/repaired", "TK24-LB.1",
         "TK24-P5.8/repaired", "TK24-B2", "TK24-T4.1b",
     ]  # fmt: skip
@@ -286,3 +294,93 @@ def test_certify_takes_a_smoothed_run():
     found = {v.id: v.status for v in certify(run.problem, run.run, claims="TK24")}
     assert found["TK24-B2"] is found["TK24-LB.6"] is found["TK24-PB.5"] is Status.HOLDS
     assert Status.FAILS not in found.values()
+
+
+# ---------------------------------------------------------------- what fails meets its hypotheses
+PRINTED = ("T4.1", "RATE", "R4.5", "L5.3", "L5.5", "P5.8")
+
+
+@pytest.mark.parametrize("name", [name for name in PRINTED if name != "L5.5"])
+def test_counterexamples_meet_every_printed_hypothesis(name):
+    told = run_check(load_all()[f"TK24-{name}/printed"])
+    assert told.status is Status.FAILS
+    assert told.quoted
+    assert [h.name for h in told.hypotheses if not h.ok] == []
+    assert any("xi > 0" in h.name for h in told.hypotheses)  # the smoothed activation, not ReLU
+    assert any("unit ball" in h.name for h in told.hypotheses)
+
+
+@pytest.mark.slow
+def test_shares_inside_a_group_stay_off_those_of_chi():
+    told = run_check(load_all()["TK24-L5.5/printed"])
+    assert told.status is Status.FAILS
+    assert [h.name for h in told.hypotheses if not h.ok] == []
+    errors = [c.measured for c in told.comparisons]
+    assert errors[1] < 0.2 * errors[0]  # of order sigma
+
+
+def test_the_wide_start_is_that_of_the_lemma():
+    wide = wide_start()
+    assert [len(g) for g in wide.groups] == [8] * 4
+    assert np.allclose(np.abs(wide.net.a), np.linalg.norm(wide.net.W, axis=1))
+    U = wide.group_sizes
+    assert U.max() / U.min() == pytest.approx(UNEVEN)
+    signs = wide.problem.known["signs"]
+    for k, group in enumerate(wide.groups):
+        assert (np.sign(wide.net.a[group]) == signs[k]).all()
+        assert np.allclose(wide.ends[group], wide.problem.known["directions"][k])
+    centre = wide.embedded(wide.sizes)
+    assert np.sum(centre.W**2) + np.sum(centre.a**2) == pytest.approx(1.0)
+    assert margin_ratio(wide.problem, centre) == pytest.approx(1.0)
+
+
+def test_settings_are_told_apart():
+    good = smoothed_orbit()
+    assert all(h.ok for h in xor_setting(good))
+    broken = {
+        "the smoothed activation, xi > 0": good.replace(smoothing=0.0),
+        "inputs in the unit ball": datasets.xor_orbit([(1.02, 0.05, 0.05)]).replace(smoothing=0.02),
+        "d >= 2 and odd": datasets.xor_orbit([(0.95, 0.05, 0.05, 0.05)]).replace(smoothing=0.02),
+        "|e_k^T x_i| > xi for all i and k": datasets.xor_orbit([(0.95, 0.05, 0.01)]).replace(
+            smoothing=0.02
+        ),
+        "delta + xi < 1/6": datasets.xor_orbit().replace(smoothing=0.02),
+        "logistic loss, mean, factor 1": good.replace(reduction="sum"),
+        "leak 0": good.replace(leak=0.1),
+    }
+    for name, problem in broken.items():
+        assert name in [h.name for h in xor_setting(problem) if not h.ok], name
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_random_orbits_meet_assumption_5_1(d):
+    rng = np.random.default_rng(d)
+    for _ in range(20):
+        problem = xor_draw(rng, d, 0.01)
+        assert all(h.ok for h in xor_setting(problem) if h.name != "d >= 2 and odd")
+
+
+def test_one_wrong_data_set_of_many_is_seen():
+    """Lemma 5.2 speaks of any data set; without the symmetry the extrema are elsewhere."""
+    good, whole = top_extrema(tight_orbit(0)), tight_orbit(0).problem
+    bad = top_extrema(Evidence.of(whole.replace(X=whole.X[5:], y=whole.y[5:], known={})))
+    assert not (bad.count == 4 and bad.right and bad.away < 1e-9)
+    assert {c.status for c in compare_extrema([good, good])} == {Status.HOLDS}
+    assert Status.FAILS in {c.status for c in compare_extrema([good, bad, good])}
+
+
+@pytest.mark.parametrize("name", ["A5.1/slip", "T4.4/slip/Eq. 3", "T4.4/slip/exponent"])
+def test_slips_stand_beside_true_statements(name):
+    told = run_check(load_all()[f"TK24-{name}"])
+    assert (told.status, told.expected) == (Status.HOLDS, Status.HOLDS)
+    assert told.printed
+    assert told.meant
+    assert all(h.ok for h in told.hypotheses)
+
+
+def test_no_share_of_prominent_neurons_is_asked_for():
+    """Theorem 4.1 does not say how many neurons are prominent: on a wide set it varies."""
+    told = run_check(load_all()["TK24-T4.1/repaired/prominent"], seed=0)
+    assert not any("share" in c.what for c in told.comparisons)
+    (count,) = [h for h in told.hypotheses if "prominent" in h.name]
+    assert count.ok

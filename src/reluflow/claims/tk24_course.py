@@ -10,6 +10,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.claims.tk24 import tight_orbit
 from reluflow.landscape.align import Alignment, align
 from reluflow.landscape.bound import max_G
 from reluflow.landscape.extremal import extremal_vectors
@@ -133,6 +134,13 @@ class Course:
 def orbit_course(seed: int, m: int) -> Course:
     """Balanced neurons of size 1 on the XOR orbit."""
     problem = datasets.xor_orbit()
+    return Course(problem, initialize(problem, m, 1.0, "sphere", seed, normalize="none"))
+
+
+@cache
+def tight_course(seed: int, m: int) -> Course:
+    """The same on the orbit of points within 1/6 of the axes, as Section 5 asks."""
+    problem = tight_orbit(seed).problem
     return Course(problem, initialize(problem, m, 1.0, "sphere", seed, normalize="none"))
 
 
