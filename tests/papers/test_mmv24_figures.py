@@ -5,10 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reluflow import Problem, datasets, descend, initialize
+from reluflow import Problem, ReluflowError, datasets, descend, initialize
+from reluflow.claims.claim import load_all
+from reluflow.claims.run import run_check
 from reluflow.claims.verdict import Status
-from reluflow.papers import mmv24, mmv24_digits, mmv24_mnist, mmv24_pairs, mmv24_phases
+from reluflow.papers import mmv24, mmv24_digits, mmv24_mnist, mmv24_pairs, mmv24_phases, reproduce
 from reluflow.papers.figure import Skipped, all_figures
+from reluflow.papers.page import write_index
+from reluflow.papers.sketches import sketches_of
+from reluflow.report.traces import Band, Line
 
 DIGITS = ("F5", "F10", "F11", "F12", "F13")
 PLANE = ("F1", "F6", "F7", "F8", "F9")
@@ -136,3 +141,52 @@ def test_mnist_shows_what_it_must(name, mnist_folder, monkeypatch):
     monkeypatch.setenv("RELUFLOW_DATA", str(mnist_folder))
     for comparison in quick(name).seen:
         assert comparison.status is Status.HOLDS, comparison
+
+
+# ---------------------------------------------------------------- Figure 1, axes, sketches
+def test_figure_1_has_a_sample_outside_the_half_space():
+    """As in the paper: x_1 and x_2 are active, x_3 is not; the half-space is grey."""
+    (picture,) = quick("F1").pictures
+    for panel in picture.panels:
+        (shade,) = [trace for trace in panel.traces if isinstance(trace, Band)]
+        lines = {t.label: t for t in panel.traces if isinstance(t, Line) and t.label}
+        w = np.array([lines["neuron w"].x[1], lines["neuron w"].y[1]])
+        for k, active in (
+            ("x_1, label +1", True),
+            ("x_2, label -1", True),
+            ("x_3, label -1", False),
+        ):
+            x = np.array([lines[k].x[1], lines[k].y[1]])
+            assert (x @ w > 0) == active
+            edge = np.interp(x[0], shade.x, shade.low)
+            assert (x[1] > edge) == active  # the band is that half-space
+        assert np.allclose(np.outer(shade.x, w[0]) + np.outer(shade.low, w[1]), 0.0, atol=1e-12)
+
+
+def test_figures_12_and_13_are_drawn_over_epochs(stripes):
+    few = mmv24_phases.figure13(per_class=None, epochs=5, seed=0)
+    for panel in few.pictures[0].panels:
+        assert (panel.xscale, panel.xlabel) == ("linear", "epoch")
+        assert panel.traces[0].x[-1] == pytest.approx(5.0)
+
+
+def test_drawings_without_data_are_named_as_left_out():
+    figures = {name for paper, name in all_figures() if paper == "MMV24"}
+    left = {sketch.name for sketch in sketches_of("mmv24")}
+    assert figures | left == {f"F{k}" for k in range(1, 22)}
+    assert not figures & left
+    known = {check.id for check in load_all().values()}
+    for sketch in sketches_of():
+        assert set(sketch.claims) <= known
+        assert "a sketch without data" in sketch.sentence
+    with pytest.raises(ReluflowError, match="MMV24 F15 is left out, a sketch without data"):
+        reproduce("mmv24", "f15", "none", "quick")
+
+
+def test_the_page_names_what_is_left_out(tmp_path):
+    verdict = run_check(load_all()["MMV24-L11"])
+    page = write_index(tmp_path, [], [verdict], {}, "quick", sketches_of("MMV24")).read_text()
+    assert "Figures of MMV24 left out" in page
+    assert page.count("is left out, a sketch without data") == 11
+    without = write_index(tmp_path, [], [verdict], {}, "quick").read_text()
+    assert "left out" not in without

@@ -119,7 +119,8 @@ def extrema_of(problem: Problem, V: Array, signs: Array, rates: Array) -> Extrem
 def top_extrema(evidence: Evidence) -> Extrema:
     """The same from the list of extremal vectors."""
     found = evidence.landscape
-    return extrema_of(evidence.problem, found.vectors, found.signs, found.rates)
+    signs = found.signs.astype(float)
+    return extrema_of(evidence.problem, found.vectors, signs, found.rates)
 
 
 def compare_extrema(found: Sequence[Extrema]) -> list[Comparison]:

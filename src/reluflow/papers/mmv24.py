@@ -14,7 +14,7 @@ from reluflow.network import Network, initialize
 from reluflow.papers.figure import Drawn, figure
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
-from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
+from reluflow.report.traces import Band, Line, Panel, Picture, Points, Rule, Trace
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.observables import velocity
 
@@ -38,47 +38,56 @@ COMMON = (
 @figure("MMV24", "F1", title="The early drift of a neuron with one sample of each label active",
         quick={}, full={}, claims=("MMV24-L4", "MMV24-L1", "MMV24-L10"))  # fmt: skip
 def figure1(*, seed: int = 0) -> Drawn:
-    """Figure 1: w turns along P_w x_a with x_a = x_1 - x_2, minus that if its sign is negative."""
-    X = np.array([[0.3, 1.0], [1.0, 0.35]])
-    problem = Problem(X, np.array([1.0, -1.0]), Exponential(), reduction="sum")
+    """Figure 1: w turns along P_w x_a with x_a = x_1 - x_2, minus that if its sign is negative.
+
+    x_3, of label -1, lies outside the half-space <x, w> > 0 and has no part in x_a.
+    """
+    X = np.array([[0.3, 1.0], [1.0, 0.35], [-0.9, -0.25]])
+    problem = Problem(X, np.array([1.0, -1.0, -1.0]), Exponential(), reduction="sum")
     w = np.array([0.85, 0.75])
+    x_a, size = X[0] - X[1], float(np.linalg.norm(w))
     drift, gaps = {}, []
     for sign in (1.0, -1.0):
-        size = float(np.linalg.norm(w))
         net = Network(1e-6 * w[None], np.array([sign * 1e-6 * size]))
         turn = velocity(problem, net)[0][0] / (1e-6 * size)
         drift[sign] = turn - (turn @ w) * w / size**2
-        x_a = X[0] - X[1]
         gaps.append(float(np.abs(drift[sign] - sign * (x_a - (x_a @ w) * w / size**2)).max()))
     panels = []
     for sign, title in ((1.0, "positive neuron, a > 0"), (-1.0, "negative neuron, a < 0")):
         to = w + 0.6 * drift[sign]
+        edge = np.array([-2.5, 2.5])  # <x, w> = 0, and the side on which it is positive
         traces: list[Trace] = [
+            Band(edge, -w[0] / w[1] * edge, np.full(2, 5.0), "<x, w> > 0", "0.6", 0.25),
             Rule(0.0, "x"),
             Rule(0.0, "y"),
             Line([0, X[0, 0]], [0, X[0, 1]], "x_1, label +1", POSITIVE, width=2.4),
             Line([0, X[1, 0]], [0, X[1, 1]], "x_2, label -1", NEGATIVE, width=2.4),
+            Line([0, X[2, 0]], [0, X[2, 1]], "x_3, label -1", NEGATIVE, ":", width=2.4),
+            Points(X[:, 0], X[:, 1], color=[POSITIVE, NEGATIVE, NEGATIVE], marker="o"),
             Line([0, x_a[0]], [0, x_a[1]], "x_a = x_1 - x_2", "0.2", "--"),
             Line([0, w[0]], [0, w[1]], "neuron w", "tab:purple", width=2.4),
             Line([w[0], to[0]], [w[1], to[1]], "drift sign(a) P x_a", "tab:orange", width=3.0),
             Points([to[0]], [to[1]], color="tab:orange", marker="D"),
         ]
-        panels.append(Panel(traces, title, xlim=(-1.0, 1.6), ylim=(-0.35, 1.6), equal=True,
+        panels.append(Panel(traces, title, xlim=(-1.25, 1.6), ylim=(-0.6, 2.5), equal=True,
                             legend="upper left"))  # fmt: skip
+    away = drift[1.0] @ X[2]
     seen = [
         at_most(max(gaps), 1e-9, what="velocity of the direction against sign(a) P (x_1 - x_2)"),
         at_least(drift[1.0] @ X[0], 0.0, what="positive neuron: towards x_1"),
         at_most(drift[1.0] @ X[1], 0.0, what="positive neuron: towards x_2"),
+        equals(int((X @ w > 0).sum()), 2, tolerance=0, what="samples in the half-space"),
     ]
     caption = (
-        "The paper's figure is a sketch; here the drift is the velocity of a small neuron. The "
-        "diamond is the tip of the drift."
+        "The paper's figure is a sketch; here the drift is the velocity of a small neuron, and the "
+        "places of the samples are ours. Grey: the half-space <x, w> > 0, in which x_1 and x_2 "
+        "lie; x_3 does not and pulls nothing. The diamond is the tip of the drift."
     )
     summary = ["A positive neuron turns towards the active positive sample and away from the "
-               "negative one; a negative neuron the other way."]  # fmt: skip
-    return Drawn(
-        [Picture(panels, 2, width=5.0, height=4.2)], {"gaps": gaps}, summary, seen, caption
-    )
+               "active negative one; a negative neuron the other way. The negative sample outside "
+               "the half-space plays no part."]  # fmt: skip
+    numbers = {"gaps": gaps, "drift_along_x3": float(away)}
+    return Drawn([Picture(panels, 2, width=5.0, height=5.2)], numbers, summary, seen, caption)
 
 
 @cache

@@ -29,21 +29,20 @@ def batch_size(problem: Problem) -> int:
     return max(1, round(BATCH * problem.n / IMAGES))
 
 
-def panels_of(run: Trajectory, x: Array, xlabel: str, xscale: str = "linear") -> list[Panel]:
+def panels_of(run: Trajectory, x: Array, xlabel: str) -> list[Panel]:
     """Loss and both changes against x, with the peaks of the changes marked."""
     titles = {"change_norms": "change of norms", "change_directions": "change of directions"}
-    shown = x > 0 if xscale == "log" else np.ones(x.size, dtype=bool)
-    made = [Panel([Line(x[shown], run.loss[shown], "", "tab:blue")], "loss", xlabel, "loss",
-                  xscale=xscale, ylim=(0.0, 1.05))]  # fmt: skip
+    made = [Panel([Line(x, run.loss, "", "tab:blue")], "loss", xlabel, "loss",
+                  ylim=(0.0, 1.05))]  # fmt: skip
     for name, colour in zip(MEASURED, ("tab:red", "tab:green"), strict=True):
         value = np.where(run[name] > 0, run[name], np.nan)
         peak = float(x[int(np.nanargmax(value))])
-        traces: list[Trace] = [Line(x[shown], value[shown], "", colour)]
+        traces: list[Trace] = [Line(x, value, "", colour)]
         if peak > 0:
             right = peak < 0.5 * x[-1]
-            traces.append(Rule(peak, text=f"peak at {peak:,.0f}", dash=":", place=0.12,
+            traces.append(Rule(peak, text=f"peak at {peak:.3g}", dash=":", place=0.12,
                                side="right" if right else "left"))  # fmt: skip
-        made.append(Panel(traces, titles[name], xlabel, titles[name], xscale=xscale, yscale="log"))
+        made.append(Panel(traces, titles[name], xlabel, titles[name], yscale="log"))
     return made
 
 
@@ -106,7 +105,7 @@ def figure13(*, per_class: int | None, epochs: int, seed: int = 0) -> Drawn:
     steps = per_epoch * epochs
     small = small_start(problem, seed)
     net = Network(small.W, np.sign(small.a))
-    save = np.unique(np.concatenate([np.arange(21), np.geomspace(20, steps, 40).astype(int)]))
+    save = np.unique(np.concatenate([np.arange(21), np.arange(0, steps + 1, per_epoch)]))
     run = descend(
         problem, net, lr=LR, steps=steps, batch_size=size, rng=seed, save=save.tolist(),
         observe=MEASURED, train="first", backend="dense", dtype="float32",
@@ -124,11 +123,12 @@ def figure13(*, per_class: int | None, epochs: int, seed: int = 0) -> Drawn:
     }  # fmt: skip
     summary = [
         f"One step takes the loss from 1 to {run.loss[1]:.2f}, ten to {run.loss[10]:.2f}; norms "
-        f"change most at iteration {top['change_norms']}.",
+        f"change most at iteration {top['change_norms']}, within the first of {epochs} epochs.",
     ]
     caption = (
-        f"{OPEN} Outer weights are +-1 and stay. The axis is logarithmic from the first step on, "
-        "since all happens within the first epoch."
+        f"{OPEN} Outer weights are +-1 and stay. {problem.n:,} images in batches of {size:,}, "
+        f"{per_epoch} of them an epoch; measured after each of the first 20 steps, then after "
+        "every epoch."
     )
-    panels = panels_of(run, run.steps.astype(float), "iteration", "log")
+    panels = panels_of(run, run.steps / per_epoch, "epoch")
     return Drawn([Picture(panels, 3, width=4.8, height=3.6)], numbers, summary, seen, caption)

@@ -8,6 +8,7 @@ from pathlib import Path
 from reluflow.claims.ledger import PAPERS
 from reluflow.claims.verdict import Verdict, count_statuses
 from reluflow.papers.figure import Figure
+from reluflow.papers.sketches import Sketch
 from reluflow.report.page import Page
 from reluflow.report.verdicts import verdict_rows
 
@@ -18,6 +19,7 @@ def write_index(
     verdicts: Sequence[Verdict],
     shown: Mapping[str, set[str]],
     size: str,
+    left_out: Sequence[Sketch] = (),
 ) -> Path:
     """Write ``index.html``: by paper, each figure with its claims, then the other claims.
 
@@ -30,6 +32,8 @@ def write_index(
         Figure id to the claims it shows beside its own.
     size : str
         Said in the subtitle.
+    left_out : sequence of Sketch
+        Drawings without data, named after the figures of their paper.
     """
     everything = [v for f in figures for v in f.verdicts] + list(verdicts)
     papers = [p for p in PAPERS if any(v.paper == p for v in everything)]
@@ -50,6 +54,9 @@ def write_index(
                 ids = shown.get(f"{figure.paper}-{figure.name}", set())
                 beside |= ids
                 _figure(page, folder, figure, [v for v in verdicts if v.id in ids])
+        sketches = [sketch.sentence for sketch in left_out if sketch.paper == paper]
+        if sketches:
+            page.heading(f"Figures of {paper} left out", 3).points(sketches)
         rest = [v for v in verdicts if v.paper == paper and v.id not in beside]
         if rest:
             page.heading(f"Claims of {paper}", 3)

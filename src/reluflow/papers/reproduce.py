@@ -15,6 +15,7 @@ from reluflow.claims.verdict import Verdict
 from reluflow.errors import ReluflowError
 from reluflow.papers.figure import Figure, Spec, chosen
 from reluflow.papers.parts import Row, figure_in, run_parts, verdict_in
+from reluflow.papers.sketches import Sketch, sketches_of
 from reluflow.runtime import Progress
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -22,11 +23,15 @@ DEVICES = ("cpu", "cuda", "auto")
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was reproduced: figures, verdicts of further claims, and the page that shows both."""
+    """What was reproduced: figures, verdicts of further claims, and the page that shows both.
+
+    ``left_out`` are drawings of the papers that hold no data to reproduce.
+    """
 
     figures: tuple[Figure, ...]
     verdicts: tuple[Verdict, ...]
     page: Path
+    left_out: tuple[Sketch, ...] = ()
 
     @property
     def all_verdicts(self) -> tuple[Verdict, ...]:
@@ -104,8 +109,9 @@ def reproduce(
     from reluflow.papers.page import write_index
 
     shown = {spec.id: set(spec.claims) for spec in specs}
-    page = write_index(folder, figures, verdicts, shown, size)
-    return Reproduction(tuple(figures), tuple(verdicts), page)
+    left_out = sketches_of(paper) if figure is None else ()
+    page = write_index(folder, figures, verdicts, shown, size, left_out)
+    return Reproduction(tuple(figures), tuple(verdicts), page, left_out)
 
 
 @contextlib.contextmanager
@@ -150,7 +156,9 @@ def _check_device(device: str | None) -> None:
 
 
 def _wanted(paper: str | None, figure: str | None) -> tuple[list[Spec], list[Check]]:
-    """Figures to make, and checks to run beside them (those of the figures left out)."""
+    """Figures to make, and checks to run beside them (without those of the figures)."""
+    for sketch in sketches_of(paper, figure) if figure is not None and paper is not None else ():
+        raise ReluflowError(sketch.sentence)
     specs = chosen(paper, figure)
     ids = {spec.id for spec in specs}
     shown = {id for spec in specs for id in spec.claims}

@@ -61,7 +61,12 @@ def reproduce(
             for f in done.figures
         ]
         claims = [v.to_dict() for v in done.verdicts]
-        print_json({"figures": figures, "claims": claims, "page": str(done.page)})
+        left_out = [
+            {"paper": s.paper, "figure": s.name, "shows": s.shows, "claims": list(s.claims)}
+            for s in done.left_out
+        ]
+        page = str(done.page)
+        print_json({"figures": figures, "claims": claims, "left_out": left_out, "page": page})
     else:
         for f in done.figures:
             print(f"{f.paper} {f.name}: {f.title}")
@@ -69,6 +74,8 @@ def reproduce(
                 print(f"  {line}")
             for path in f.files:
                 print(f"  wrote {path}")
+        for sketch in done.left_out:
+            print(sketch.sentence)
         for verdict in done.all_verdicts:
             print(verdict.text())
         print(f"wrote {done.page}")
