@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.mmv24_geometry import in_s_minus, in_s_plus
-from reluflow.claims.verdict import at_least, at_most, equals
+from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Drawn, figure
 from reluflow.problem import Problem, datasets
@@ -107,6 +108,16 @@ def plane_run(problem: Problem, seed: int | np.random.Generator, save: Sequence[
     )
 
 
+def start_law(problem: Problem, seed: int, draws: int = 4000) -> list[Comparison]:
+    """All weights of the start are N(0, 1e-12): standard deviations of many draws over 1e-6."""
+    net = initialize(problem, draws, scale=STD, kind="gaussian", normalize="none", rng=seed)
+    return [
+        equals(np.sqrt(np.mean(part**2)) / STD, 1.0, tolerance=4 / math.sqrt(2 * part.size),
+               what=f"standard deviation of {name} weights at the start, over 1e-6")
+        for name, part in zip(("inner", "outer"), net.weights(), strict=True)
+    ]  # fmt: skip
+
+
 def plane_panel(problem: Problem, net: Network, title: str, reach: float) -> Panel:
     """Samples, neurons and lines along their directions, coloured by sign; dead ones grey."""
     W, a = net.weights()
@@ -170,6 +181,7 @@ def figure6(*, seed: int = 0) -> Drawn:
         *[equals(loss[step], value, tolerance=width, what=f"loss at {step:,}")
           for step, (value, width) in LOSSES.items()],
         equals(run["stable_rank"][-1], 1.09, tolerance=0.01, what="stable rank at the end"),
+        *start_law(problem, seed),
     ]  # fmt: skip
     numbers = {"outside": astray, "loss": loss, "drops": drops,
                "stable_rank": float(run["stable_rank"][-1])}  # fmt: skip

@@ -90,13 +90,15 @@ def figure2(*, seed: int = 0, **settings: Any) -> Drawn:
             f"{NEAR} rad of the extremal directions; {100 * found['outer_signs_flipped']:.0f} % of "
             "the outer signs change."
         )
+    seen += start_law(seed)
     phases, rates = _first_phase(seed)
     numbers["first_phase"] = rates
     seen += [
         equals(rates["exponent_of_sigma"], 1.0, tolerance=0.05, what="error against sigma"),
         equals(rates["exponent_of_r"], 2.0, tolerance=0.05, what="error against r"),
-        at_most(rates["largest_exponent_of_R"], 0.85, what="largest exponent of a remaining one"),
-        at_least(rates["least_exponent_of_P"], 0.95, what="least exponent of a prominent neuron"),
+        at_most(rates["gap_of_P"], 1e-5, what="exponents of prominent neurons off their law"),
+        at_most(rates["gap_of_R"], 1e-5, what="exponents of remaining neurons off their law"),
+        at_most(rates["largest_rate_of_R"], 0.95, what="largest rate of R over lam"),
     ]
     summary.append(
         f"First phase, by gradient flow: direction errors go like sigma^"
@@ -113,6 +115,20 @@ def figure2(*, seed: int = 0, **settings: Any) -> Drawn:
         + ("" if full else f" Made with {settings['m']} neurons instead of {WIDE['m']}.")
     )
     return Drawn([picture, phases], numbers, summary, seen, caption)
+
+
+def start_law(seed: int, draws: int = 4000) -> list[Comparison]:
+    """w uniform within 2^-7/sqrt(d), a within 2^-7/sqrt(m): root mean squares of many draws."""
+    problem = datasets.skewed_xor()
+    net = initialize(problem, draws, scale=2.0**-7, kind="pytorch", rng=seed)
+    made = []
+    for name, part, fan in (("inner", net.W, problem.d), ("outer", net.a, draws)):
+        size = 2.0**-7 / math.sqrt(3 * fan)
+        made.append(
+            equals(np.sqrt(np.mean(part**2)) / size, 1.0, tolerance=2 / math.sqrt(part.size),
+                   what=f"{name} weights at the start, root mean square")
+        )  # fmt: skip
+    return made
 
 
 def _off_nominal(angles: list[float], nominal: tuple[float, ...]) -> float:
@@ -178,6 +194,8 @@ def _first_phase(seed: int) -> tuple[Picture, dict[str, Any]]:
     net = six.at_T1(r, sigma)
     growth = (net.log_outer - math.log(sigma)) / math.log(r / sigma)
     P, R = six.prominent, six.remaining
+    # |a_j| = |u_j*| sigma (r/sigma)^(lam_j/lam): a constant factor is felt at any finite sigma
+    gap = np.abs(growth - six.shares - six.alignment.log_offset / math.log(r / sigma))
     panels = [
         _power(SIGMAS, by_sigma, 1, "sigma", f"direction error at T1, r = {R_FIXED:g}"),
         _power(RADII, by_r, 2, "r", "direction error at T1, sigma = r^5"),
@@ -196,6 +214,9 @@ def _first_phase(seed: int) -> tuple[Picture, dict[str, Any]]:
         "exponent_of_r": slope(RADII, by_r),
         "least_exponent_of_P": float(growth[P].min()),
         "largest_exponent_of_R": float(growth[R].max()),
+        "gap_of_P": float(gap[P].max()),
+        "gap_of_R": float(gap[R].max()),
+        "largest_rate_of_R": float(six.shares[R].max()),
     }
     picture = Picture(panels, 3, "The first phase: prominent and remaining neurons", name="phases")
     return picture, numbers
