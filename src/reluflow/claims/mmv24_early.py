@@ -208,7 +208,9 @@ def projections_follow(evidence: Evidence) -> Found:
 
 
 @cache
-def drift_run(seed: int, m: int, leak: float = 0.0, reduction: str = "sum") -> Evidence:
+def drift_run(
+    seed: int, m: int, leak: float = 0.0, reduction: str = "sum", kinks: bool = True
+) -> Evidence:
     """A flow on TOY6 from 0.02 until the outputs are about 1, seven records at each of 60 times."""
     from reluflow.flow.flow import flow
 
@@ -218,7 +220,7 @@ def drift_run(seed: int, m: int, leak: float = 0.0, reduction: str = "sum") -> E
     near = end * np.arange(-3, 4) / 3000
     times = np.linspace(end / 100, 0.99 * end, 60)[:, None] + near
     save = np.append(0.0, np.unique(times))
-    return Evidence.of(problem, flow(problem, net, t_end=end, save=save, rtol=1e-11))
+    return Evidence.of(problem, flow(problem, net, t_end=end, save=save, rtol=1e-11, kinks=kinks))
 
 
 START = ("path", "start")
@@ -248,6 +250,10 @@ for _leak in LEAKS:
 elsewhere(
     "MMV24-L10", projections_follow, EARLY[:-1], drift_run, part="mean",
     quick={"m": 20, "reduction": "mean"}, full={"m": 500},
+)  # fmt: skip
+elsewhere(
+    "MMV24-L10", projections_follow, EARLY[:-1], drift_run, part="kinks not located",
+    quick={"m": 20, "leak": 0.5, "kinks": False}, full={"m": 500},
 )  # fmt: skip
 
 
