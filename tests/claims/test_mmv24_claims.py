@@ -484,3 +484,28 @@ def test_one_class_is_out_of_scope(grown):
     one = Problem(grown.problem.X[:4], np.ones(4), grown.problem.loss, reduction="sum")
     for name in ("T2", "T1.1", "DT", "CAP", "P7"):
         assert status_of(name, Evidence(one, grown.start, grown.run)) is Status.OUT_OF_SCOPE
+
+
+# ---------------------------------------------------------------- what fails meets its hypotheses
+@pytest.mark.parametrize("name", ["L12/printed", "L14/printed", "L14/printed/SEP"])
+def test_counterexamples_meet_every_printed_hypothesis(name):
+    told = run_check(load_all()[f"MMV24-{name}"])
+    assert told.status is Status.FAILS
+    assert told.quoted
+    assert len(told.hypotheses) >= 5
+    assert [h.name for h in told.hypotheses if not h.ok] == []
+
+
+@pytest.mark.parametrize("part", ["condition 2", "middle step"])
+def test_slips_of_the_paths_stand_beside_true_statements(part):
+    told = run_check(load_all()[f"MMV24-PATH/slip/{part}"])
+    assert (told.status, told.expected) == (Status.HOLDS, Status.HOLDS)
+    assert told.printed
+    assert told.meant
+
+
+def test_only_assumptions_compare_nothing():
+    for check in load_all().values():
+        if check.id.startswith("MMV24") and check.runnable and not check.compares:
+            assert check.id in ("MMV24-A1", "MMV24-A2")
+            assert run_check(check).status is Status.MET

@@ -156,6 +156,32 @@ def xi_is_mu_squared(seed: int, sets: int, angles: int) -> Comparison:
     return at_most(worst, 1e-3, what="|xi - mu^2|")
 
 
+@experiment("MMV24-L9", part="space", quick={"sets": 4}, full={"sets": 40})
+def xi_in_space(seed: int, sets: int) -> list[Comparison]:
+    """In 3 and 5 dimensions: no |cos| above sqrt(1 - mu^2), which a boundary point attains.
+
+    That point is a generator of the least correlated pair, projected off the other one.
+    """
+    over, attained = -np.inf, 0.0
+    for i in range(sets):
+        p = datasets.separable(0.5, 8, (3, 5)[i % 2], rng=seed + i)
+        Z, mu = p.y[:, None] * p.X, least_cosine(p)
+        near = np.vstack([directions(p, i), in_cone(p, i) + 0.3 * directions(p, i + 1)])
+        out = near[~in_s_plus(p, near) & ~in_s_minus(p, near)]
+        top = math.sqrt(1 - mu**2)
+        inside = np.vstack([Z, in_cone(p, i + 2)])
+        over = max(over, float(np.abs(cosine(inside, out)).max()) / top)
+        j, k = np.unravel_index(np.argmin(cosine(Z, Z)), (p.n, p.n))
+        edge = Z[j] - (Z[j] @ Z[k]) / (Z[k] @ Z[k]) * Z[k]
+        beyond = edge - 1e-9 * Z[k]  # just on the other side of the hyperplane of x_k
+        assert not in_s_plus(p, beyond[None])[0]
+        attained = max(attained, abs(float(cosine(Z[j : j + 1], beyond[None])[0, 0]) / top - 1))
+    return [
+        at_most(over, 1.0, error=1e-12, what="largest |cos| over sqrt(1 - mu^2), sampled"),
+        at_most(attained, 1e-6, what="|cos| at the boundary point over sqrt(1 - mu^2), less 1"),
+    ]
+
+
 @claim("MMV24-L11", given=MU, example=separable_data)
 def active_sum_is_long(evidence: Evidence) -> Comparison:
     """|x_a(w)| >= sqrt(mu) n_a X_min."""
