@@ -63,7 +63,7 @@ def test_a_figure_without_its_data_is_out_of_scope(cli, claim, tmp_path, monkeyp
     assert done.code == 0, done.out
     assert done.out.startswith("OUT_OF_SCOPE  " + claim)
     assert "RELUFLOW_DATA" in done.out or "PyTorch" in done.out
-    assert "1 verdict, 0 not as expected." in done.err
+    assert "1 verdict: 1 out of scope. 0 not as expected." in done.err
 
 
 def test_claims_have_three_sizes(cli):
