@@ -52,13 +52,17 @@ def narrow(delta: float, xi: float) -> Hypothesis:
     return Hypothesis("delta + xi < 1/6", delta + xi < 1 / 6, f"delta {delta:.3g}, xi {xi:g}")
 
 
-def xor_draw(rng: np.random.Generator, d: int, xi: float, most: float = 1 / 6) -> Problem:
-    """The orbit of one to four random points with delta + xi below ``most``, all else as above."""
-    delta = rng.uniform(0.6, 0.999) * (most - xi)
+def xor_draw(rng: np.random.Generator, d: int, xi: float, share: float = 0.999) -> Problem:
+    """The orbit of one to four random points, delta a share of 1/6 - xi, all else as above.
+
+    The first point is at the distance delta from e1, the others are uniform in that ball.
+    """
+    delta, count = share * (1 / 6 - xi), int(rng.integers(1, 5))
     points: list[np.ndarray] = []
-    while len(points) < rng.integers(1, 5):
+    while len(points) < count:
         step = rng.standard_normal(d)
-        x = np.eye(d)[0] + delta * rng.random() ** (1 / d) * step / np.linalg.norm(step)
+        far = delta if not points else delta * rng.random() ** (1 / d)
+        x = np.eye(d)[0] + far * step / np.linalg.norm(step)
         if np.linalg.norm(x) <= 1 and np.abs(x).min() > xi + 1e-3 * delta:
             points.append(x)
     return datasets.xor_orbit(np.array(points)).replace(smoothing=xi)

@@ -77,9 +77,10 @@ def sphere_sample(rng: np.random.Generator, count: int, d: int) -> Array:
 
 @experiment("TK24-L5.2", part="many sets", quick={"sets": 12}, full={"sets": 300})
 def four_extrema_of_many(seed: int, sets: int) -> Found:
-    """Random orbits up to the edge delta < 1/6 in 2 and 3 dimensions, by complete lists."""
+    """Random orbits at the edge delta < 1/6 and far from it, d = 2 and 3, by complete lists."""
     rng = np.random.default_rng(seed)
-    problems = [xor_draw(rng, 2 + draw % 2, 0.0) for draw in range(sets)]
+    shares = (0.999, 0.999, 0.5, 0.1)
+    problems = [xor_draw(rng, 2 + draw % 2, 0.0, shares[draw % 4]) for draw in range(sets)]
     evidence = [Evidence.of(problem) for problem in problems]
     whole = all(one.landscape.exact for one in evidence)
     held = [
