@@ -12,12 +12,13 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.mmv24 import homes, settled, sides
 from reluflow.claims.mmv24_alignment import stays_over_bound
 from reluflow.claims.mmv24_constants import Constants
-from reluflow.claims.mmv24_early import STENCILS, drift_run, early_run, toy_start
+from reluflow.claims.mmv24_drift import STENCILS, drift_run
+from reluflow.claims.mmv24_early import early_run, toy_start
 from reluflow.claims.mmv24_examples import residual, widest_dead
 from reluflow.claims.mmv24_geometry import _worst_is_inside
 from reluflow.claims.mmv24_growth import Growth, long_run
 from reluflow.claims.mmv24_late import pulls_stay_even
-from reluflow.claims.mmv24_solutions import monotone_paths, pattern_steps, wrong_way
+from reluflow.claims.mmv24_paths import monotone_paths, pattern_steps, wrong_way
 from reluflow.claims.mmv24_walk import Walk, near_run, practical_run, scoped_run
 from reluflow.claims.run import evaluate, run_check
 from reluflow.trajectory.trajectory import States

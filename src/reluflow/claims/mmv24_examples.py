@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -75,37 +75,6 @@ def gaussian_starts(seed: int, draws: int) -> list[Comparison]:
             at_most(none, 0.5**m + error, what=f"no neuron for S_+ among {m}; 2^-m + 3 s.e.")
         )
     return made
-
-
-@experiment("MMV24-PATH", quick={"most": 8}, full={"most": 8})
-def longest_path(seed: int, most: int) -> list[Comparison]:
-    """Longest monotone path of activation counts against its closed form and 4 log n."""
-    gap, ratio = 0.0, 0.0
-    for plus in range(1, most + 1):
-        for minus in range(1, most + 1):
-            best = _longest(plus, minus)
-            harmonic = sum(1 / k for k in range(1, minus + 1)) + 0.5
-            harmonic += sum(1 / k for k in range(1, plus))
-            gap = max(gap, abs(best - harmonic))
-            ratio = max(ratio, best / (4 * math.log(plus + minus)))
-    return [
-        at_most(gap, 1e-12, what="longest path less H_(n_-) + 1/2 + H_(n_+ - 1)"),
-        at_most(ratio, 1.0, what="longest path over 4 log n"),
-    ]
-
-
-def _longest(plus: int, minus: int) -> float:
-    """Largest sum of 1/(k_+ + k_-) over paths with k_+ rising and k_- falling, one at a time."""
-
-    @cache
-    def best(up: int, down: int) -> float:
-        if (up, down) == (plus, 0) or up + down == 0:
-            return 0.0
-        ways = [best(up + 1, down)] if up < plus else []
-        ways += [best(up, down - 1)] if down > 0 else []
-        return 1 / (up + down) + max(ways)
-
-    return max(best(up, down) for up in range(plus + 1) for down in range(minus + 1) if up + down)
 
 
 @experiment("MMV24-C1", part="dead cone")
