@@ -82,7 +82,7 @@ def wide_start() -> WideStart:
     return WideStart(problem, net, sizes, axes[home], groups)
 
 
-def course_to(problem: Problem, net: Network) -> tuple[Network, Network]:
+def states_at_losses(problem: Problem, net: Network) -> tuple[Network, Network]:
     """The flow from a start at log L = ``EARLY`` and ``LATE``."""
     from reluflow.flow.flow import flow
     from reluflow.flow.stops import loss_below
@@ -98,14 +98,14 @@ def course_to(problem: Problem, net: Network) -> tuple[Network, Network]:
 def wide_ends(sigma: float) -> tuple[Ending, Ending]:
     """Distances of the wide network from chi(theta^mm), early and late."""
     wide = wide_start()
-    states = course_to(wide.problem, wide.net.scaled(math.log(sigma)))
+    states = states_at_losses(wide.problem, wide.net.scaled(math.log(sigma)))
     early, late = (ending(wide.problem, net, wide.groups, wide.sizes, wide.ends) for net in states)
     return early, late
 
 
 def small_net_tends_to_theta_mm(problem: Problem, sizes: Array) -> Hypothesis:
     """Assumption 5.4 for these data and this start, as far as a run shows it."""
-    states = course_to(problem, axis_start(problem, tuple(1e-3 * sizes)))
+    states = states_at_losses(problem, axis_start(problem, tuple(1e-3 * sizes)))
     quarters, ones = [np.array([k]) for k in range(4)], np.ones(4)
     early, late = (
         ending(problem, net, quarters, ones, np.asarray(problem.known["directions"]))
