@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.bf24_data import MOST_CONES, cones
-from reluflow.claims.bf24_definitions import planar_constants
+from reluflow.claims.bf24_early import share_of_the_ball
 from reluflow.claims.bf24_runs import EPS, aligning, log_gain, log_total, ratios, state_at
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
@@ -289,9 +289,10 @@ def patterns_freeze(evidence: Evidence) -> Found:
     )
 
 
-def starts_well(seed: int, m: int) -> list[Comparison]:
+def starts_well(seed: int, m: int, draws: int = 100_000) -> list[Comparison]:
     """Condition 1 on data under Assumption 4: every active neuron with a > 0 has it, alpha_0 = 1,
-    and a neuron put at w = 0 stays there."""
+    a neuron put at w = 0 stays there, and of starts uniform in the ball (the paper's example, Eq.
+    3 to 5) the share that has it is that of an integral over angles."""
     from reluflow.flow.flow import flow
 
     start = aligning(seed, m)
@@ -300,7 +301,15 @@ def starts_well(seed: int, m: int) -> list[Comparison]:
     active = np.flatnonzero((net.a > 0) & (p.X @ net.W.T > 0).any(axis=0))
     missing = np.setdiff1d(active, _condition(p, net, 0.0, True))
     end = flow(p, Network(np.zeros((1, p.d)), np.ones(1), bias=p.bias), t_end=1.0).final
+    shares = []
+    for alpha_0 in (0.3, ALPHA0, 0.95):
+        ball = initialize(p, draws, scale=1.0, kind="dominated", rng=seed)
+        seen = _condition(p, ball, np.sqrt(1 - alpha_0**2), False).size / draws
+        known = share_of_the_ball(p, alpha_0)
+        error = 4 * np.sqrt(known * (1 - known) / draws)
+        shares.append(equals(seen, known, tolerance=error, what=f"share, alpha_0 = {alpha_0:g}"))
     return [
+        *shares,
         equals(missing.size, 0, tolerance=0, what="active neurons with a > 0 that violate it"),
         equals(np.abs(end.W).max(), 0.0, tolerance=0.0, what="|w| of a neuron put at 0"),
     ]

@@ -144,7 +144,9 @@ def line_is_near(evidence: Evidence) -> Found:
         [
             at_most(story.times[j] - story.times[i], latest, what="tau3 - tau2"),
             at_least(
-                _products(story, story.path[j]).min(), delta_prime(story).min(), what="<v_i, x_k> at tau3"
+                _products(story, story.path[j]).min(),
+                delta_prime(story).min(),
+                what="<v_i, x_k> at tau3",
             ),
             at_most(growth / -story.log_lambda, story.eps, what="log |a/a0| / log(1/lambda) on N"),
         ],
