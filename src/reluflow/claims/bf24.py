@@ -196,10 +196,10 @@ EARLY: dict[str, Any] = {"needs": ("path", "start", "time"), "quick": {"m": 200}
 ALIGN = [gradient_flow, smooth_loss, dominated_start, generic_data]
 TINY = {"m": 200, "log_scale": -320.0, "t_end": 120.0}
 READINGS = (
-    "one clause, and a matter of how lambda* is read: with lambda* of Eq. 22, or any number of the "
-    "data and alpha_0 alone, some neurons are still on their way at tau; read as small enough for "
-    "the given eps too (t_2 <= tau, so lambda* <= exp(-t_2 D_max/eps)), it holds, and so do (i) and "
-    "the bound of (ii) as they are"
+    "one clause, and a matter of how lambda* is read: with lambda* of Eq. 22, or any number of "
+    "the data and alpha_0 alone, some neurons are still on their way at tau; read as small enough "
+    "for the given eps too (t_2 <= tau, so lambda* <= exp(-t_2 D_max/eps)), it holds, and so do "
+    "(i) and the bound of (ii) as they are"
 )
 PRACTICAL = "at practical scales the bound, with the constant of Eq. {}, says nothing"
 for _form, _part, _check, _quick, _status, _reason in (

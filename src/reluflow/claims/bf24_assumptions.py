@@ -1,4 +1,4 @@
-"""[BF24]_ Assumptions 1, 4 and 5: what they are for, on data that satisfy them and data that do not."""
+"""[BF24]_ Assumptions 1, 4 and 5: what they are for, on data with and without them."""
 
 from __future__ import annotations
 

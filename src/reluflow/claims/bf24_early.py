@@ -154,9 +154,7 @@ def course_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
                 met = max(met, abs(w @ problem.X[e.sample]) / norms[e.sample] / np.linalg.norm(w))
     return [
         at_least(events, 5 * sets, what="meetings with a hyperplane looked at"),
-        at_most(
-            met, 1e-6, what="distance of w to the hyperplane at the time it is said to meet it"
-        ),
+        at_most(met, 1e-6, what="distance of w to a hyperplane when it is said to meet it"),
         at_most(apart, 1e-6, what="v = w/a, closed form against the flow"),
     ]
 

@@ -15,8 +15,9 @@ from reluflow.claims.bf24_runs import Story, log_gain, phased, ratios, state_at
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.invariants import ROUNDING, dead
-from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.network import Network
+from reluflow.prediction.limit import limit
 
 Array = NDArray[np.float64]
 
@@ -114,13 +115,29 @@ def bundle_forms(evidence: Evidence) -> Found:
 
 
 def bundle_tightens(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
-    """Lemma 5: the largest pair defect at tau2 falls at least like lambda^{1 - eps}."""
+    """Lemma 5: the largest pair defect at tau2 falls at least like lambda^{1 - eps}, and tau2 is
+    -log(lambda)/|D*| plus a constant: its difference quotient is the first jump time of `limit`."""
     stories = [Story(phased(seed, m, log)) for log in logs]
     defects = [_pair_defect(s, s.second) for s in stories if s.second is not None]
     slope = np.polyfit(np.array(logs), np.log(defects), 1)[0]
+    quotient = (_growth_time(stories[-1]) - _growth_time(stories[0])) / (logs[0] - logs[-1])
+    first = float(limit(stories[0].problem, stories[0].start).times[0])
+    rate = float(np.linalg.norm(stories[0].D_star))
     return [
-        at_least(slope, 1 - stories[0].eps, what="exponent of max 1 - <v_i, v_j> at tau2 in lambda")
-    ]
+        at_least(slope, 1 - stories[0].eps,
+                 what="exponent of max 1 - <v_i, v_j> at tau2 in lambda"),
+        equals(quotient * rate, 1.0, tolerance=2e-3, what="tau2 for each unit of log, times |D*|"),
+        equals(first * rate, 1.0, tolerance=1e-9, what="first jump time of `limit`, times |D*|"),
+    ]  # fmt: skip
+
+
+def _growth_time(story: Story) -> float:
+    """tau2, between the two records around it: log sum a^2 grows linearly."""
+    i = story.second
+    assert i is not None
+    x = np.log(story.mass[i - 1 : i + 1])
+    part = (np.log(story.eps2) - x[0]) / (x[1] - x[0])
+    return float(story.times[i - 1] + part * (story.times[i] - story.times[i - 1]))
 
 
 def line_is_near(evidence: Evidence) -> Found:
@@ -140,14 +157,11 @@ def line_is_near(evidence: Evidence) -> Found:
         never = at_most(waited, latest, what=f"tau3 - tau2; |beta* - sum a w| >= {story.eps3:g}")
         return Found([never], [] if waited > latest else [_reached(j)])
     growth = log_gain(story.path[j], story.start)[story.negative].max(initial=-np.inf)
+    near = _products(story, story.path[j])
     return Found(
         [
             at_most(story.times[j] - story.times[i], latest, what="tau3 - tau2"),
-            at_least(
-                _products(story, story.path[j]).min(),
-                delta_prime(story).min(),
-                what="<v_i, x_k> at tau3",
-            ),
+            at_least(near.min(), delta_prime(story).min(), what="<v_i, x_k> at tau3"),
             at_most(growth / -story.log_lambda, story.eps, what="log |a/a0| / log(1/lambda) on N"),
         ],
         [_reached(i, j)],
