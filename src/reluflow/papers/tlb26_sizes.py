@@ -180,11 +180,11 @@ def figure6(*, draws: int, widths: Any, he: Any, points: Any, seed: int = 0) -> 
     ends = [(r.min(), r.max()) for r in ratios]
     panels = [
         Panel(traces, "squared norm, 32 samples", "width m", "|W|^2 + |a|^2", xscale="log",
-              yscale="log", legend="upper left"),
+              yscale="log", legend="below"),
         Panel([Line(widths, mean, "mean", "tab:blue"),
                Band(widths, [e[0] for e in ends], [e[1] for e in ends], "all draws", "tab:blue")],
               "Algorithm 1: ratio to the minimum", "width m", "ratio", xscale="log",
-              legend="upper right"),
+              legend="below"),
     ]  # fmt: skip
     missed = miss_probability(32, widths[0])
     error = 3 * math.sqrt(missed * (1 - missed) / counts[0])
