@@ -173,7 +173,8 @@ def share_of_the_ball(problem: Problem, alpha_0: float) -> float:
         phi = np.linspace(face.low, face.high, 20_001)
         cosine = (np.cos(phi) * face.grad[0] + np.sin(phi) * face.grad[1]) / size
         for sign in (1.0, -1.0):
-            c = np.maximum(-sign * cosine, 1e-9)
-            lost = np.clip(1 - (1 - alpha_0**2) / c**2, 0.0, 1.0)
+            c = -sign * cosine
+            lost = np.where(c > 0, 1 - (1 - alpha_0**2) / np.maximum(c, 1e-9) ** 2, 0.0)
+            lost = np.maximum(lost, 0.0)
             fails += float(np.trapezoid(lost, phi)) / (4 * math.pi)
     return 1.0 - fails

@@ -169,7 +169,9 @@ def golden_case(seed: int) -> list[Comparison]:
     known = problem.known
     start = Network(known["W0"], np.ones(3))
     process, general = algorithm1(problem, start), limit(problem, start)
-    constants = [0.77379, 0.9833, 1.1175]  # measured on flows from tiny scales
+    assert process.offsets is not None
+    assert general.offsets is not None
+    constants = np.array([0.77379, 0.9833, 1.1175])  # measured on flows from tiny scales
     order = tuple(int(who[0]) for who in process.neurons)
     sets = tuple(tuple(np.sort(s).tolist()) for s in process.samples)
     return [

@@ -105,7 +105,7 @@ def one_neuron_per_sign(seed: int, draws: int, flows: int) -> list[Comparison]:
         problem = Problem(np.eye(y.size), y)
         slowest = y.size / min(np.linalg.norm(y[y > 0]), np.linalg.norm(y[y < 0]))
         L = 40 * math.log(10.0)
-        t_end = 1.3 * L * slowest
+        t_end = 1.3 * L * float(slowest)
         net = Network(W, signs, np.full(signs.size, -L))
         run = flow(problem, net, t_end=t_end, save=np.linspace(0.0, t_end, 2000))
         squares = np.exp(2 * run.final.log_norms)

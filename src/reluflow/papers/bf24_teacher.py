@@ -209,8 +209,8 @@ def _caption(made: Course, draw: int) -> str:
     where = ", ".join(f"{math.degrees(angle):.0f}" for angle, _ in ends)
     angle, part = min(ends, key=lambda end: end[1])
     small = (
-        f"; the one at {math.degrees(angle):.0f} has {100 * part:.2g} % of the sum of |a||w| and is "
-        "hardly seen but for its mark"
+        f"; the one at {math.degrees(angle):.0f} has {100 * part:.2g} % of the sum of |a||w| and "
+        "is hardly seen but for its mark"
         if part < 0.02
         else ""
     )
@@ -219,8 +219,8 @@ def _caption(made: Course, draw: int) -> str:
         f"paper's sample of 40 points is not published: ours is draw {draw} of ten, chosen as the "
         "first whose run ends with five neurons as the paper's does (the full size lists the ends "
         "of all ten). A neuron in effect is a bundle within neighbouring sectors of 5 "
-        "degrees with weights of one sign, at least 0.2 % of all; each has a mark at the rim. At the "
-        f"end there are {len(ends)}, at {where} degrees{small}. Rows: start, end of the first "
+        "degrees with weights of one sign, at least 0.2 % of all; each has a mark at the rim. At "
+        f"the end there are {len(ends)}, at {where} degrees{small}. Rows: start, end of the first "
         "plateau of the loss, middle of the second, first record with a fourth neuron, end; jumps "
         f"by `phases` at steps {jumps}."
     )
