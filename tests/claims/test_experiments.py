@@ -5,7 +5,8 @@ import pytest
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import run_check
 
-SLOW = {"BF24-L14", "TLB26-T2", "TK24-P5.7", "BF24-L8/printed", "BF24-L8/repaired", "BF24-D3"}
+SLOW = {"BF24-L14", "TLB26-T2", "TK24-P5.7", "BF24-L8/repaired", "BF24-D3",
+        "BF24-D3/threshold"}  # fmt: skip
 RUNNABLE = [
     pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
     for name, check in load_all().items()

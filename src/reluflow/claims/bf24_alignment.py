@@ -63,11 +63,11 @@ def outer_weights_stay(evidence: Evidence) -> Found:
     known = known_constants(evidence.problem)
     log_lambda = log_total(evidence.start)
     tau = known.alignment_time(log_lambda, EPS)
-    if evidence.times[-1] < tau:
-        return Found((), [_too_short(tau)])
     moved, over = 0.0, -np.inf
     until = [net for net, t in zip(evidence.path, evidence.times, strict=True) if t <= tau]
-    for net in [*until, state_at(evidence, tau)]:
+    if evidence.times[-1] >= tau:  # a shorter run is looked at as far as it goes
+        until.append(state_at(evidence, tau))
+    for net in until:
         moved = max(moved, float(np.abs(log_gain(net, evidence.start)).max()))
         with np.errstate(invalid="ignore"):  # zero neurons have no ratio
             gap = net.log_norms - net.log_outer
