@@ -6,10 +6,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from reluflow import datasets, initialize
 from reluflow.papers import tlb26_run, tlb26_schematic, tlb26_sizes
 from reluflow.papers.figure import all_figures, chosen
 from reluflow.papers.tlb26_general import general_pictures
 from reluflow.papers.tlb26_sizes import RATIOS_M, ensemble, he_run, miss_probability, trained
+from reluflow.prediction.orthogonal import algorithm1
 from reluflow.report.render import draw
 from reluflow.report.traces import Line, Points
 
@@ -87,6 +89,16 @@ def test_training_stays_below_the_limit_at_practical_scales():
     start, end, left = he_run(64, 0)
     assert left < 1e-6
     assert start < end
+
+
+def test_a_start_that_leaves_a_sample_out_is_drawn_again():
+    """At width 16 and seed 1 the first draw leaves three of 32 samples without a neuron."""
+    problem = datasets.orthonormal(32, law="normal", loss="square", rng=1)
+    first = initialize(problem, 16, 1e-8, "sphere", 1)
+    assert algorithm1(problem, first).uncovered.size == 3
+    norm2, limit, loss = trained(32, 16, 1.0, 20_000, 1)
+    assert loss < 1e-6
+    assert problem.known["min_norm2"] < norm2 < limit
 
 
 def test_unfitted_and_too_small_norms_are_seen(monkeypatch):
