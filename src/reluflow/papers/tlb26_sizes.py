@@ -225,7 +225,8 @@ def figure6(*, draws: int, widths: Any, he: Any, points: Any, seed: int = 0) -> 
     caption = (
         "Algorithm 1 instead of training for the line; trained points at 1e-8 (starts that leave "
         "no sample without a neuron) show the trend, not its values. Large starts (uniform, "
-        "+-1/sqrt of the fan-in) are fitted by steps of at most a tenth of the inverse curvature (above width 4,096 four tenths) "
+        "+-1/sqrt of the fan-in) are fitted by steps of at most a tenth of the inverse curvature "
+        "(above width 4,096 four tenths) "
         "instead of lr 0.001, one run each."
     )
     return Drawn([Picture(panels, 2, width=5.4, height=4.0)], numbers, summary, seen, caption)
