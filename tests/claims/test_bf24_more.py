@@ -20,6 +20,15 @@ def status_of(name, evidence):
     return evaluate(load_all()[name], evidence).status
 
 
+def misses(name, evidence):
+    """Whether a bound is missed; where the scale of the start is unchecked that is UNDECIDED."""
+    verdict = evaluate(load_all()[name], evidence)
+    assert verdict.status is (
+        Status.UNDECIDED if any(h.ok is None for h in verdict.hypotheses) else Status.FAILS
+    )
+    return verdict.deciding.status is Status.FAILS
+
+
 def test_descent_drifts_and_flow_does_not():
     assert balance.flow_keeps_balance(0, 10, 10.0).status is Status.HOLDS
     assert balance.euler_drifts_by_a_square(0, 10, 50).status is Status.HOLDS
@@ -49,7 +58,7 @@ def test_a_growing_mixed_neuron_fails(with_states):
 
     for change in (grow, join):
         bad = Evidence.of(good.problem, with_states(good.run, change))
-        assert status_of("BF24-L20", bad) is Status.FAILS
+        assert misses("BF24-L20", bad)
 
 
 def test_exponents_are_those_of_the_proof():
@@ -73,11 +82,11 @@ def test_pair_defect_agrees_with_its_definition():
 
 def test_the_threshold_alone_leaves_neurons_between():
     found = alignment.threshold_alone(aligning(0, 200))
-    assert [h.ok for h in found.hypotheses] == [True]
+    assert [h.ok for h in found.hypotheses] == [True] * 4
     assert found.comparisons[0].status is Status.FAILS
-    names = {name for name in load_all() if name.startswith("BF24-T1/")}
-    assert "BF24-T1/printed/ii" in names
-    assert status_of("BF24-T1/printed/ii", aligning(0, 200, -320.0, 120.0)) is Status.HOLDS
+    small = aligning(0, 200, -320.0, 120.0)
+    assert status_of("BF24-T1/printed/ii", small) is Status.HOLDS  # small enough for eps = 1/4
+    assert status_of("BF24-T1/printed/ii-eps", small) is Status.FAILS  # and not for eps = 1/200
 
 
 def test_best_fit_is_found():

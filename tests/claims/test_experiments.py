@@ -5,8 +5,15 @@ import pytest
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import run_check
 
-SLOW = {"BF24-L14", "TLB26-T2", "TK24-P5.7", "TK24-L5.5/printed", "BF24-L8/printed",
-        "BF24-L8/repaired", "BF24-D3"}  # fmt: skip
+SLOW = {
+    "BF24-L14",
+    "TLB26-T2",
+    "TK24-P5.7",
+    "TK24-L5.5/printed",
+    "BF24-L8/repaired",
+    "BF24-D3",
+    "BF24-D3/threshold",
+}
 RUNNABLE = [
     pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
     for name, check in load_all().items()

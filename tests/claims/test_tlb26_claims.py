@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reluflow import Network, datasets, initialize
-from reluflow.claims import Status, ledger, tlb26, tlb26_counting, tlb26_lemmas
+from reluflow.claims import Status, ledger, tlb26, tlb26_counting, tlb26_lemmas, tlb26_norms
 from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import evaluate, run_check
@@ -22,6 +22,8 @@ from reluflow.claims.tlb26_jumps import rise
 from reluflow.claims.tlb26_lemmas import falls, hitting, inverse_log, power
 from reluflow.claims.tlb26_norms import _weights_against_formulas
 from reluflow.claims.tlb26_runs import course, draws, golden_course
+from reluflow.claims.verdict import decide
+from reluflow.prediction.limit import limit
 from reluflow.prediction.orthogonal import algorithm1
 
 
@@ -134,10 +136,10 @@ def test_success_probability_by_enumeration():
 
 def test_a3_names_what_one_draw_cannot_show():
     verdict = run_check(load_all()["TLB26-A3"])
-    assert verdict.status is Status.HOLDS
+    assert verdict.status is Status.MET
     assert [h.state for h in verdict.hypotheses] == ["ok", "unchecked", "unchecked"]
     problem = datasets.orthonormal(16, rng=0)
-    for m, status in ((6, Status.HOLDS), (40, Status.OUT_OF_SCOPE)):
+    for m, status in ((6, Status.MET), (40, Status.OUT_OF_SCOPE)):
         start = initialize(problem, m, kind="sphere", normalize="none", signs=1, rng=0)
         found = evaluate(load_all()["TLB26-A3"], Evidence.of(problem, start=start))
         assert found.status is status
@@ -167,6 +169,51 @@ def test_other_sets_apart_are_seen(monkeypatch):
 @pytest.mark.parametrize("name", ["TLB26-P2", "TLB26-P4", "TLB26-P6", "TLB26-D1"])
 def test_other_seeds(name):
     assert run_check(load_all()[name], seed=5).status is Status.HOLDS
+
+
+def test_ties_and_constants_that_are_ignored_are_seen(monkeypatch):
+    """Controls of A4 and T1: no word of a tie, times without what a neuron gains or loses."""
+    tie, golden = load_all()["TLB26-A4/control/tie"], load_all()["TLB26-T1"]
+    assert run_check(tie).status is run_check(golden).status is Status.HOLDS
+
+    def untied(y, **given):
+        return replace(algorithm1(y, **given), ending="interpolates")
+
+    monkeypatch.setattr(tlb26, "algorithm1", untied)
+    assert run_check(tie).status is Status.FAILS
+
+    def early(*given):
+        process = algorithm1(*given)
+        return replace(process, offsets=process.offsets * [1.0, 1.0, 1.1])
+
+    monkeypatch.setattr(tlb26, "algorithm1", early)
+    assert run_check(golden).status is Status.FAILS
+    monkeypatch.undo()
+    monkeypatch.setattr(tlb26, "limit", lambda *a: replace(limit(*a), times=1.05 * limit(*a).times))
+    assert run_check(golden).status is Status.FAILS
+
+
+def test_b22_and_e15_do_not_rest_on_algorithm_1(monkeypatch):
+    """Their flows and programs hold, and a neuron that misses a sample is seen by the flow."""
+    names = {"TLB26-B22": {"draws": 2, "flows": 1}, "TLB26-E15/minimal": {"draws": 2, "n": 4}}
+    for name, given in names.items():
+        check = load_all()[name]
+        assert decide(check.experiment(seed=3, **given), ()) is Status.HOLDS
+
+    def uncovered(rng):
+        y, signs, mask = true(rng)
+        mask[np.argmax(y), 0] = False  # the largest neuron misses one sample
+        return y, signs, mask
+
+    true = tlb26_norms._covered_by_two
+    monkeypatch.setattr(tlb26_norms, "_covered_by_two", uncovered)
+    found = tlb26_norms.one_neuron_per_sign(3, 1, 1)
+    assert any(c.what.startswith("flow") and c.status is Status.FAILS for c in found)
+
+
+def test_t4_is_illustrated_only():
+    verdict = run_check(load_all()["TLB26-T4"])
+    assert verdict.status is verdict.expected is Status.ILLUSTRATED
 
 
 def test_a_broken_start_ends_otherwise():

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from reluflow import Network, ReluflowError
-from reluflow.claims.bf24_stuck import joined, neurons_in_effect, teacher_run
+from reluflow.claims.bf24_stuck import bundles, joined, neurons_in_effect, teacher_run
 from reluflow.papers import bf24, bf24_boxes, bf24_teacher
 from reluflow.papers.figure import chosen
+from reluflow.report.panels import neurons_panel
 
 
 def failed(comparisons):
@@ -92,6 +93,23 @@ def test_neurons_in_effect():
     assert neurons_in_effect(Network(W, a)) == 4
 
 
+def test_every_neuron_in_effect_has_its_mark():
+    """Angles and parts of the sum of |a||w|; a mark at the rim for each, however small."""
+    angles = np.radians([10.0, 12.0, 179.0, -179.0, -60.0, 250.0])
+    size = np.array([1.0, 1.0, 0.5, 0.5, 0.01, 1e-4])
+    W = size[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+    net = Network(W, np.array([1.0, 1.0, -1.0, -1.0, 1.0, 1.0]))
+    total = size.sum()  # |a| = 1
+    found = bundles(net)
+    assert np.degrees([angle for angle, _ in found]) % 360 == pytest.approx([300, 11, 180])
+    assert [part for _, part in found] == pytest.approx(np.array([0.01, 2.0, 1.0]) / total)
+    assert neurons_in_effect(net) == 3
+    panel = neurons_panel(net)
+    marks = bf24_teacher._marked(panel, net).traces[-1]
+    assert list(marks.x) == [angle for angle, _ in found]
+    assert set(marks.y) == {panel.ylim[1]}
+
+
 def test_dips():
     x = np.linspace(-1, 1, 201)
     assert bf24_teacher.dips(x) == 0
@@ -116,6 +134,9 @@ def test_figure_3_keeps_five_neurons():
     (spec,) = chosen("bf24", "f3")
     made = bf24_teacher.course(1, 1000, 1e-3, 2000.0)
     assert failed(bf24_teacher.seen_in(made)) == []
+    count = made.bundles[-1]
+    assert f"At the end there are {count}, at " in bf24_teacher._caption(made, 1)
+    assert len(bf24_teacher._rows(made)[-1].traces[-1].x) == count
     assert spec.sizes["full"]["m"] == 200_000
     few = bf24_teacher.Course(made.run)
     few.__dict__["bundles"] = np.minimum(made.bundles, 3)  # as if no fourth neuron came

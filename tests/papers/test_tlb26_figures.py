@@ -1,12 +1,19 @@
 """Figures of [TLB26]_: the chosen draw, what must be seen, flow and descent."""
 
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from reluflow import datasets, initialize
 from reluflow.papers import tlb26_run, tlb26_schematic, tlb26_sizes
 from reluflow.papers.figure import all_figures, chosen
 from reluflow.papers.tlb26_general import general_pictures
 from reluflow.papers.tlb26_sizes import RATIOS_M, ensemble, he_run, miss_probability, trained
+from reluflow.prediction.orthogonal import algorithm1
+from reluflow.report.render import draw
+from reluflow.report.traces import Line, Points
 
 
 def holds(spec, size="quick"):
@@ -84,6 +91,16 @@ def test_training_stays_below_the_limit_at_practical_scales():
     assert start < end
 
 
+def test_a_start_that_leaves_a_sample_out_is_drawn_again():
+    """At width 16 and seed 1 the first draw leaves three of 32 samples without a neuron."""
+    problem = datasets.orthonormal(32, law="normal", loss="square", rng=1)
+    first = initialize(problem, 16, 1e-8, "sphere", 1)
+    assert algorithm1(problem, first).uncovered.size == 3
+    norm2, limit, loss = trained(32, 16, 1.0, 20_000, 1)
+    assert loss < 1e-6
+    assert problem.known["min_norm2"] < norm2 < limit
+
+
 def test_unfitted_and_too_small_norms_are_seen(monkeypatch):
     """Control of F6: trained points that are not fitted, below the minimum, growing."""
     made = {16: (10.0, 18.0, 1e-3), 64: (11.0, 16.5, 0.0)}
@@ -95,3 +112,34 @@ def test_unfitted_and_too_small_norms_are_seen(monkeypatch):
         "trained: norm2 over the minimum, - 1",
         "trained: change of norm2 with the width",
     ]
+
+
+def covered_by_legend(panel):
+    """How many points of the lines and marks of a panel lie under its legend, once drawn."""
+    axes = draw(panel)
+    axes.figure.canvas.draw()
+    box = axes.get_legend().get_window_extent()
+    under = 0
+    for trace in panel.traces:
+        if not isinstance(trace, Line | Points):
+            continue
+        x, y = (np.log10(np.asarray(v, dtype=float)) for v in (trace.x, trace.y))
+        at = np.linspace(0, len(x) - 1, 400)  # along the segments, too
+        places = np.arange(len(x))
+        points = 10.0 ** np.column_stack([np.interp(at, places, x), np.interp(at, places, y)])
+        shown = points if isinstance(trace, Line) else 10.0 ** np.column_stack([x, y])
+        under += sum(box.contains(*p) for p in axes.transData.transform(shown))
+    plt.close(axes.figure)
+    return under
+
+
+@pytest.mark.parametrize("he", [(16, 64, 256), (16, 64, 256, 1024, 4096)])
+def test_the_legend_of_figure_6_covers_nothing(he, monkeypatch):
+    """Runs are as those of the quick and of a larger size: (m + 1)/3 before training."""
+    monkeypatch.setattr(tlb26_sizes, "trained", lambda n, m, *_: (18.0 - m / 64, 16.0, 0.0))
+    monkeypatch.setattr(tlb26_sizes, "he_run", lambda m, _: ((m + 1) / 3, (m + 60) / 3, 0.0))
+    drawn = tlb26_sizes.figure6(draws=20, widths=(16, 64, 256, 4096), he=he, points=(16, 64))
+    left = drawn.pictures[0].panels[0]
+    assert covered_by_legend(left) == 0
+    inside = replace(left, legend="upper left", title="as it was")
+    assert (covered_by_legend(inside) > 0) == (he[-1] == 256)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.bf24_data import MOST_CONES, cones
-from reluflow.claims.bf24_runs import EPS, aligning, log_gain, log_total, ratios
+from reluflow.claims.bf24_early import share_of_the_ball
+from reluflow.claims.bf24_runs import EPS, aligning, log_gain, log_total, ratios, state_at
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
@@ -24,6 +25,7 @@ from reluflow.network import Network, initialize
 from reluflow.problem import Problem
 
 ROUNDING = 1e-13  # of <D, v>/|D|
+SMALL_EPS = 1 / 200
 ALPHA0 = 0.7  # Condition 1: leaves out neurons within 44 degrees of the wrong end of D
 
 
@@ -43,7 +45,7 @@ def log_settling_time(known: Constants, alpha: float, factor: float = 4.0) -> fl
 def log_defect_constant(known: Constants, alpha_0: float | None) -> float:
     """log c of Eq. 37, or of Eq. 40 without ``alpha_0``.
 
-    The paper takes c = 2 D_max instead while t2 > tau; that is too small, see `threshold_alone`.
+    The paper takes c = 2 D_max instead while t2 > tau.
     """
     alpha = known.alpha_min if alpha_0 is None else min(known.alpha_min, alpha_0)
     factor = 2.0 if alpha_0 is None else 4.0
@@ -62,12 +64,14 @@ def outer_weights_stay(evidence: Evidence) -> Found:
     log_lambda = log_total(evidence.start)
     tau = known.alignment_time(log_lambda, EPS)
     moved, over = 0.0, -np.inf
-    for net, t in zip(evidence.path, evidence.times, strict=True):
-        if t <= tau:
-            moved = max(moved, float(np.abs(log_gain(net, evidence.start)).max()))
-            with np.errstate(invalid="ignore"):  # zero neurons have no ratio
-                gap = net.log_norms - net.log_outer
-            over = max(over, float(np.max(gap[np.isfinite(gap)], initial=-np.inf)))
+    until = [net for net, t in zip(evidence.path, evidence.times, strict=True) if t <= tau]
+    if evidence.times[-1] >= tau:  # a shorter run is looked at as far as it goes
+        until.append(state_at(evidence, tau))
+    for net in until:
+        moved = max(moved, float(np.abs(log_gain(net, evidence.start)).max()))
+        with np.errstate(invalid="ignore"):  # zero neurons have no ratio
+            gap = net.log_norms - net.log_outer
+        over = max(over, float(np.max(gap[np.isfinite(gap)], initial=-np.inf)))
     return Found(
         [
             at_most(
@@ -80,8 +84,14 @@ def outer_weights_stay(evidence: Evidence) -> Found:
     )  # fmt: skip
 
 
-def _small_enough(known: Constants, log_lambda: float, alpha_0: float) -> Hypothesis:
-    bound = known.log_scale_bound(alpha_0, EPS)
+def _too_short(tau: float) -> Hypothesis:
+    return Hypothesis("the run reaches tau", False, f"tau = {tau:.4g}")
+
+
+def _small_enough(
+    known: Constants, log_lambda: float, alpha_0: float, eps: float = EPS
+) -> Hypothesis:
+    bound = known.log_scale_bound(alpha_0, eps)
     return Hypothesis(
         f"lambda < lambda* (alpha_0 = {alpha_0:g})", log_lambda < bound,
         f"log lambda {log_lambda:.4g}, log lambda* {bound:.4g}",
@@ -100,13 +110,14 @@ def neurons_align_among_saddles(evidence: Evidence) -> Found:
 
 
 def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
+    """Theorems 1 and 3 (ii) at tau itself, with the constant of Eq. 37 or, without alpha_0, 40."""
     assert evidence.start is not None
     p, start = evidence.problem, evidence.start
     known, log_lambda = known_constants(p), log_total(start)
     tau = known.alignment_time(log_lambda, EPS)
     if evidence.times[-1] < tau:
-        return Found((), [Hypothesis("the run reaches tau", False, f"tau = {tau:.4g}")])
-    net = evidence.path[int(np.argmax(evidence.times >= tau * (1 - 1e-12)))]
+        return Found((), [_too_short(tau)])
+    net = state_at(evidence, tau)
     who = _condition(p, start, 0.0 if alpha_0 is None else np.sqrt(1 - alpha_0**2), alpha_0 is None)
     grad, v = D(p, net.W)[who], ratios(net)[who]
     size = np.linalg.norm(grad, axis=1)
@@ -158,13 +169,44 @@ def _kinds(evidence: Evidence, patterns: NDArray[np.int8]) -> NDArray[np.str_]:
     return np.array([table.get(u.astype(np.int8).tobytes(), "") for u in patterns], dtype="U10")
 
 
-def threshold_alone(evidence: Evidence) -> Found:
-    """Theorem 1 (ii) for every lambda < lambda*, as printed, also where t2 > tau.
+def threshold_alone(evidence: Evidence, eps: float = EPS) -> Found:
+    """Theorem 1 (ii), first clause alone: D(w, 0) at tau is an extremal vector or 0.
 
-    The proof then takes c = 2 D_max, but tau is too early for all neurons to have settled.
+    For lambda below Eq. 22, or any number of the data and alpha_0, whatever eps. The proof meets a
+    neuron that has not settled by tau with a larger constant in O(.), which this clause has not.
     """
-    found = _aligned_at_tau(evidence, ALPHA0)
-    return Found(found.comparisons[:1], found.hypotheses[:1], found.note)
+    assert evidence.start is not None
+    p, start = evidence.problem, evidence.start
+    known, log_lambda = known_constants(p), log_total(start)
+    tau = known.alignment_time(log_lambda, eps)
+    if evidence.times[-1] < tau:
+        return Found((), [_too_short(tau)])
+    net = state_at(evidence, tau)
+    who = _condition(p, start, np.sqrt(1 - ALPHA0**2), False)
+    size = np.linalg.norm(D(p, net.W), axis=1)[who]
+    settled = (_kinds(evidence, pattern(p, net.W)[who]) != "") | (size <= 1e-12 * known.D_max)
+    mean = np.exp(2 * (start.log_outer - log_lambda)).cumsum() * start.m
+    largest = float((mean / np.arange(1, start.m + 1)).max())
+    return Found(
+        [equals(
+            np.count_nonzero(~settled), 0, tolerance=0,
+            what=f"of {who.size} Condition-1 neurons, those with D neither extremal nor 0 at tau",
+        )],
+        [
+            Hypothesis("0 < eps < 1/3", 0 < eps < 1 / 3, f"eps = {eps:g}, tau = {tau:.4g}"),
+            Hypothesis("running means of the a~^2 are at most 1 (Eq. 5)", largest <= 1 + 1e-9,
+                       f"largest {largest:.6g}"),
+            _small_enough(known, log_lambda, ALPHA0, eps),
+            Hypothesis("Condition 1 (1) for alpha_0", who.size > 0,
+                       f"alpha_0 = {ALPHA0:g}: {who.size} of {start.m} neurons"),
+        ],
+    )  # fmt: skip
+
+
+def threshold_of_data_alone(evidence: Evidence) -> Found:
+    """The same from a scale far below Eq. 22, at which all neurons settle for eps = 1/4, with a
+    smaller eps: a threshold that does not know eps cannot be small enough."""
+    return threshold_alone(evidence, eps=SMALL_EPS)
 
 
 def defect_slope(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
@@ -247,9 +289,10 @@ def patterns_freeze(evidence: Evidence) -> Found:
     )
 
 
-def starts_well(seed: int, m: int) -> list[Comparison]:
+def starts_well(seed: int, m: int, draws: int = 100_000) -> list[Comparison]:
     """Condition 1 on data under Assumption 4: every active neuron with a > 0 has it, alpha_0 = 1,
-    and a neuron put at w = 0 stays there."""
+    a neuron put at w = 0 stays there, and of starts uniform in the ball (the paper's example, Eq.
+    3 to 5) the share that has it is that of an integral over angles."""
     from reluflow.flow.flow import flow
 
     start = aligning(seed, m)
@@ -258,7 +301,15 @@ def starts_well(seed: int, m: int) -> list[Comparison]:
     active = np.flatnonzero((net.a > 0) & (p.X @ net.W.T > 0).any(axis=0))
     missing = np.setdiff1d(active, _condition(p, net, 0.0, True))
     end = flow(p, Network(np.zeros((1, p.d)), np.ones(1), bias=p.bias), t_end=1.0).final
+    shares = []
+    for alpha_0 in (0.3, ALPHA0, 0.95):
+        ball = initialize(p, draws, scale=1.0, kind="dominated", rng=seed)
+        seen = _condition(p, ball, np.sqrt(1 - alpha_0**2), False).size / draws
+        known = share_of_the_ball(p, alpha_0)
+        error = 4 * np.sqrt(known * (1 - known) / draws)
+        shares.append(equals(seen, known, tolerance=error, what=f"share, alpha_0 = {alpha_0:g}"))
     return [
+        *shares,
         equals(missing.size, 0, tolerance=0, what="active neurons with a > 0 that violate it"),
         equals(np.abs(end.W).max(), 0.0, tolerance=0.0, what="|w| of a neuron put at 0"),
     ]

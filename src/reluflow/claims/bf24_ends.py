@@ -8,15 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.bf24_cones import faces_of, fading, margins
-from reluflow.claims.bf24_data import dominant_extremes, least_squares, positive_data
+from reluflow.claims.bf24_data import (
+    dominance,
+    dominant_extremes,
+    least_squares,
+    positive_data,
+)
 from reluflow.claims.bf24_runs import converged
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import dominated_start, half_square, no_leak
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
 
 Array = NDArray[np.float64]
+SCALES = (-10.0, -40.0, -400.0)  # logarithms
 STEP = (
     "The step 1e-3 is that of the paper's code, taken after a first try: with 1e-2 a network of "
     "100 neurons left the line and interpolated."
@@ -34,7 +41,9 @@ def draw_set(rng: np.random.Generator, d: int) -> Problem:
 
 
 @cache
-def ends(seed: int, sets: int, m: int, d: int) -> list[tuple[Problem, Network]]:
+def ends(
+    seed: int, sets: int, m: int, d: int, log_scale: float = -10.0
+) -> list[tuple[Problem, Network]]:
     """Ends of flows on random sets that satisfy Assumptions 4 and 5, dominated start."""
     from reluflow.flow.flow import flow
 
@@ -44,8 +53,8 @@ def ends(seed: int, sets: int, m: int, d: int) -> list[tuple[Problem, Network]]:
         problem = draw_set(rng, d)
         about = Evidence.of(problem)
         if positive_data(about).ok and dominant_extremes(about).ok:
-            net = initialize(problem, m, log_scale=-10.0, kind="dominated", rng=rng)
-            made.append((problem, flow(problem, net, t_end=3000.0).final))
+            net = initialize(problem, m, log_scale=log_scale, kind="dominated", rng=rng)
+            made.append((problem, flow(problem, net, t_end=3000.0 - 3 * log_scale).final))
     return made
 
 
@@ -78,18 +87,53 @@ def _assumed(found: list[tuple[Problem, Network]]) -> list[Hypothesis]:
     """Assumptions 4 to 6 on all the data."""
     about = [Evidence.of(p) for p, _ in found]
     least = min(margins(p).least for p, _ in found)
+    gap = min(dominance(p) for p, _ in found)
+    products = min(float((p.X @ p.X.T).min()) for p, _ in found)
     both = all(positive_data(e).ok and dominant_extremes(e).ok for e in about)
     return [
-        Hypothesis("Assumptions 4 and 5", both),
+        Hypothesis("Assumptions 4 and 5", both, f"least inner product {products:.3g}, least margin "
+                   f"of Assumption 5 {gap:.3g}"),
         Hypothesis("Assumption 6", all(fading(e).ok for e in about), f"least margin {least:.3g}"),
-    ]
+    ]  # fmt: skip
 
 
 def line_everywhere(seed: int, sets: int, m: int, d: int) -> Found:
-    """Theorem 4 as printed, for every x: the mirrored samples are a counterexample."""
-    found = ends(seed, sets, m, d)
-    gaps = [_line_gap(p, net, -p.X) for p, net in found]
-    return Found([at_most(min(gaps), 1e-6, what="|f(-x_k) - <beta*, -x_k>|")], _assumed(found))
+    """Theorem 4, "for any x" alone: at the mirrored samples the end is not <beta*, x>.
+
+    The theorem leaves its threshold of lambda open: runs from ever smaller scales end alike.
+    """
+    runs = {log: ends(seed, sets, m, d, log) for log in SCALES}
+    gaps = {log: min(_line_gap(p, net, -p.X) for p, net in runs[log]) for log in SCALES}
+    inside = max(_line_gap(p, net, p.X) for found in runs.values() for p, net in found)
+    return Found(
+        [at_most(min(gaps.values()), 1e-6, what="|f(-x_k) - <beta*, -x_k>|, least of all runs")],
+        [*_setting(runs[SCALES[0]]), *_assumed(runs[SCALES[0]]), settled_scales(gaps),
+         _at_the_line(inside)],
+    )  # fmt: skip
+
+
+def _setting(found: list[tuple[Problem, Network]]) -> list[Hypothesis]:
+    """Loss and activation of Section 4, |a| >= |w| (kept by the flow, Lemma 1)."""
+    about = [Evidence.of(p, start=net) for p, net in found]
+    return [
+        Hypothesis(test.name, all(test(e).ok for e in about), test(about[0]).detail)
+        for test in (half_square, no_leak, dominated_start)
+    ]
+
+
+def settled_scales(gaps: dict[float, float]) -> Hypothesis:
+    """lambda below a threshold that is said to exist: what is seen from smaller and smaller ones.
+
+    It counts as met where the gap does not fall with the scale, so that no threshold closes it.
+    """
+    logs = sorted(gaps, reverse=True)
+    steady = gaps[logs[-1]] >= 0.99 * gaps[logs[0]]
+    seen = ", ".join(f"{gaps[log]:.6f} at e^{log:g}" for log in logs)
+    return Hypothesis("lambda below some threshold of the data", steady, f"gap {seen}")
+
+
+def _at_the_line(gap: float) -> Hypothesis:
+    return Hypothesis("the runs have converged", gap <= 1e-6, f"|f - <beta*, x>| {gap:.1e} at x_k")
 
 
 def three_dimensions_never_fade(seed: int, sets: int) -> list[Comparison]:
@@ -174,6 +218,53 @@ def width_does_not_matter(seed: int, widths: tuple[int, ...], starts: int) -> Fo
             gap = max(gap, float(np.abs(problem.outputs(end) - line).max()))
         made.append(at_most(gap, 1e-6, what=f"|f - <beta*, x>| at width {m}"))
     return Found(made, note=STEP)
+
+
+def threshold(m: int, turn: float, low: float, high: float, steps: int) -> float:
+    """log10 of the largest scale from which a dominated start of m neurons ends at the line.
+
+    By bisection between ``low``, where it does, and ``high``, where it does not, on A3c. Neurons
+    have m/2 directions evenly spaced from the angle ``turn`` on, |w| = 0.9 |a| and either sign: a
+    draw of few would move the threshold more than the width does.
+    """
+    from reluflow.flow.flow import flow
+
+    problem = datasets.a3c()
+    line = problem.X @ least_squares(problem)
+    angle = turn + 4 * np.pi * np.arange(m // 2) / m
+    W = np.tile(0.9 * np.column_stack([np.cos(angle), np.sin(angle)]), (2, 1)) / np.sqrt(m)
+    a = np.repeat([1.0, -1.0], m // 2) / np.sqrt(m)
+
+    def stays(power: float) -> bool:
+        net = Network(10.0**power * W, 10.0**power * a, bias=problem.bias)
+        end = flow(problem, net, t_end=1000.0).final
+        return bool(np.abs(problem.outputs(end) - line).max() <= 1e-6)
+
+    if not stays(low) or stays(high):
+        return np.nan
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if stays(middle) else (low, middle)
+    return low
+
+
+def width_leaves_the_threshold(seed: int, widths: tuple[int, ...], steps: int) -> Found:
+    """D3: where the threshold is at each width.
+
+    One that falls like 1/sqrt(m), as for a start without the factor 1/sqrt(m), loses half a
+    decade in each decade of the width.
+    """
+    turn = float(np.random.default_rng(seed).uniform(0, 2 * np.pi))
+    found = {m: threshold(m, turn, -4.0, -0.5, steps) for m in widths}
+    fall = -float(np.polyfit(np.log10(list(found)), list(found.values()), 1)[0])
+    note = ", ".join(f"10^{power:.2f} at width {m}" for m, power in found.items())
+    return Found(
+        [
+            at_most(fall, 0.25, what="fall of the threshold, in decades for each decade of width"),
+            at_least(min(found.values()), -3.0, what="log10 of the least threshold"),
+        ],
+        note=f"Scales up to which training ends at the line: {note}.",
+    )
 
 
 def best_single(problem: Problem) -> float:

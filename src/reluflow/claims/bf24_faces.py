@@ -8,6 +8,7 @@ import numpy as np
 
 from reluflow.claims.bf24_cones import faces_of
 from reluflow.claims.bf24_data import MOST_CONES, cones
+from reluflow.claims.bf24_definitions import extremal_by_patterns, unmatched
 from reluflow.claims.claim import predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
@@ -162,9 +163,10 @@ def sampled_kinds(
 
 def extremal_by_definition(seed: int, sets: int) -> list[Comparison]:
     """Definition 1: D(w) = G(w) w at every listed vector, A(D) = +-A(w), and the listed kind is
-    that of values of G around it (d = 2 and 3, leak 0 and 0.2)."""
+    that of values of G around it (d = 2 and 3, leak 0 and 0.2). The list is that of a search
+    through all patterns u in {-1, 0, 1}^n, both ways and with its values."""
     rng = np.random.default_rng(seed + 1)
-    gap, wrong, count, mistaken = 0.0, 0, 0, 0
+    gap, wrong, count, mistaken, missing, excess, off = 0.0, 0, 0, 0, 0, 0, 0.0
     groups = [(leak, d) for leak in (0.0, 0.2) for d in (2, 3)]
     for leak, d in groups:
         for problem in random_problems(seed, sets, d=d, leak=leak):
@@ -175,11 +177,19 @@ def extremal_by_definition(seed: int, sets: int) -> list[Comparison]:
             gap = max(gap, float(np.abs(grad - values[:, None] * W).max(initial=0.0)))
             side = np.sign(values)[:, None] * pattern(problem, W)
             wrong += int(np.count_nonzero((pattern(problem, grad) != side).any(axis=1)))
+            all_vectors, all_values = extremal_by_patterns(problem)
+            missing += unmatched(all_vectors, W)
+            excess += unmatched(W, all_vectors) + abs(len(W) - len(all_vectors))
+            if len(values) == len(all_values):
+                off = max(off, float(np.abs(np.sort(values) - np.sort(all_values)).max(initial=0)))
             seen = np.array(sampled_kinds(problem, found, rng))
             mistaken += int(np.count_nonzero((seen != np.array(found.kinds))[moving]))
             count += len(values)
     return [
         at_least(count, len(groups) * sets, what="extremal vectors looked at"),
+        equals(missing, 0, tolerance=0, what="extremal vectors that are not listed"),
+        equals(excess, 0, tolerance=0, what="listed vectors that no pattern gives"),
+        at_most(off, 1e-12, what="difference of the values G"),
         at_most(gap, 1e-12, what="|D(w) - G(w) w|"),
         equals(wrong, 0, tolerance=0, what="vectors whose D has another pattern"),
         equals(mistaken, 0, tolerance=0, what="vectors of another kind than values of G show"),

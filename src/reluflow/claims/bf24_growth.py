@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from reluflow.claims.bf24_cones import least_mean
 from reluflow.claims.bf24_data import dominance, extreme_samples
-from reluflow.claims.bf24_runs import Story, log_gain, phased, ratios
+from reluflow.claims.bf24_runs import Story, log_gain, phased, ratios, state_at
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.invariants import ROUNDING, dead
-from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.network import Network
+from reluflow.prediction.limit import limit
 
 Array = NDArray[np.float64]
 
@@ -26,9 +27,9 @@ def _reached(*records: int | None) -> Hypothesis:
     return Hypothesis("the run reaches the end of the phase", None not in records)
 
 
-def _products(story: Story, i: int) -> Array:
-    """<v_j, x_k> of the positive neurons at record i."""
-    return np.asarray(ratios(story.path[i])[story.positive] @ story.problem.X.T)
+def _products(story: Story, net: Network) -> Array:
+    """<v_j, x_k> of the positive neurons."""
+    return np.asarray(ratios(net)[story.positive] @ story.problem.X.T)
 
 
 def _pair_defect(story: Story, i: int) -> float:
@@ -36,15 +37,17 @@ def _pair_defect(story: Story, i: int) -> float:
     v, who = ratios(story.path[i])[story.positive], story.positive
     # 1 - <v, v'> = |v - v'|^2/2 + (1 - |v|^2)/2 + (1 - |v'|^2)/2
     spread = max(float(np.sum((v - u) ** 2, axis=1).max()) for u in v)
-    return spread / 2 + float(_short(story, i, who).max())
+    return spread / 2 + float(_short(story, story.path[i], who).max())
 
 
 def first_phase(evidence: Evidence) -> list[Comparison]:
     """Lemma 4: until tau positive neurons grow and negative ones shrink; idle ones never move."""
     story = Story(evidence)
     start, idle = story.start, dead(story.problem, story.start)
-    gains = [log_gain(net, start) for net, t in zip(story.path, story.times, strict=True)
-             if t <= story.tau]  # fmt: skip
+    until = [net for net, t in zip(story.path, story.times, strict=True) if t <= story.tau]
+    if story.first is not None:
+        until.append(state_at(evidence, story.tau))
+    gains = [log_gain(net, start) for net in until]
     up = [gain[story.positive] for gain in gains]
     tolerance = 10 * evidence.rtol
     return [
@@ -74,19 +77,19 @@ def bundle_aligns(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison
     defects = []
     for log in logs:
         story = Story(phased(seed, m, log))
-        assert story.first is not None
-        v, who = ratios(story.path[story.first])[story.positive], story.positive
+        net, who = state_at(story.evidence, story.tau), story.positive
+        v = ratios(net)[who]
         # 1 - <u, v> = |u - v|^2/2 + (1 - |v|^2)/2 with the unit u = D*/|D*|, as in _pair_defect
         off = np.sum((v - story.D_star / np.linalg.norm(story.D_star)) ** 2, axis=1)
-        defects.append(float((off + _short(story, story.first, who)).max()) / 2)
+        defects.append(float((off + _short(story, net, who)).max()) / 2)
     slope = np.polyfit(np.array(logs), np.log(defects), 1)[0]
     return [at_least(slope, story.eps, what="exponent of max 1 - <D*, v_i>/|D*| at tau in lambda")]
 
 
-def _short(story: Story, i: int, who: NDArray[np.bool_]) -> Array:
-    """1 - |v|^2 at record i, which falls like 1/a^2 (Lemma 1): written so, nothing cancels."""
+def _short(story: Story, net: Network, who: NDArray[np.bool_]) -> Array:
+    """1 - |v|^2, which falls like 1/a^2 (Lemma 1): written so, nothing cancels."""
     short = 1 - np.sum(ratios(story.start)[who] ** 2, axis=1)
-    return np.asarray(short * np.exp(-2 * log_gain(story.path[i], story.start)[who]))
+    return np.asarray(short * np.exp(-2 * log_gain(net, story.start)[who]))
 
 
 def bundle_forms(evidence: Evidence) -> Found:
@@ -96,7 +99,7 @@ def bundle_forms(evidence: Evidence) -> Found:
     if i is None:
         return Found((), [_reached(i)])
     D, lam2 = float(np.linalg.norm(story.D_star)), np.exp(2 * story.log_lambda)
-    half = _products(story, i) / (story.D_star @ story.problem.X.T / D)
+    half = _products(story, story.path[i]) / (story.D_star @ story.problem.X.T / D)
     fall = log_gain(story.path[i], story.start)[story.negative].max(initial=-np.inf)
     # a_i grows at most like |D*| + lambda^2 mean |x|^2 (negative outputs), from lambda^{1 - 2 eps}
     rate = D + lam2 * float(np.mean(np.sum(story.problem.X**2, axis=1)))
@@ -112,13 +115,29 @@ def bundle_forms(evidence: Evidence) -> Found:
 
 
 def bundle_tightens(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
-    """Lemma 5: the largest pair defect at tau2 falls at least like lambda^{1 - eps}."""
+    """Lemma 5: the largest pair defect at tau2 falls at least like lambda^{1 - eps}, and tau2 is
+    -log(lambda)/|D*| plus a constant: its difference quotient is the first jump time of `limit`."""
     stories = [Story(phased(seed, m, log)) for log in logs]
     defects = [_pair_defect(s, s.second) for s in stories if s.second is not None]
     slope = np.polyfit(np.array(logs), np.log(defects), 1)[0]
+    quotient = (_growth_time(stories[-1]) - _growth_time(stories[0])) / (logs[0] - logs[-1])
+    first = float(limit(stories[0].problem, stories[0].start).times[0])
+    rate = float(np.linalg.norm(stories[0].D_star))
     return [
-        at_least(slope, 1 - stories[0].eps, what="exponent of max 1 - <v_i, v_j> at tau2 in lambda")
-    ]
+        at_least(slope, 1 - stories[0].eps,
+                 what="exponent of max 1 - <v_i, v_j> at tau2 in lambda"),
+        equals(quotient * rate, 1.0, tolerance=2e-3, what="tau2 for each unit of log, times |D*|"),
+        equals(first * rate, 1.0, tolerance=1e-9, what="first jump time of `limit`, times |D*|"),
+    ]  # fmt: skip
+
+
+def _growth_time(story: Story) -> float:
+    """tau2, between the two records around it: log sum a^2 grows linearly."""
+    i = story.second
+    assert i is not None
+    x = np.log(story.mass[i - 1 : i + 1])
+    part = (np.log(story.eps2) - x[0]) / (x[1] - x[0])
+    return float(story.times[i - 1] + part * (story.times[i] - story.times[i - 1]))
 
 
 def line_is_near(evidence: Evidence) -> Found:
@@ -138,12 +157,11 @@ def line_is_near(evidence: Evidence) -> Found:
         never = at_most(waited, latest, what=f"tau3 - tau2; |beta* - sum a w| >= {story.eps3:g}")
         return Found([never], [] if waited > latest else [_reached(j)])
     growth = log_gain(story.path[j], story.start)[story.negative].max(initial=-np.inf)
+    near = _products(story, story.path[j])
     return Found(
         [
             at_most(story.times[j] - story.times[i], latest, what="tau3 - tau2"),
-            at_least(
-                _products(story, j).min(), delta_prime(story).min(), what="<v_i, x_k> at tau3"
-            ),
+            at_least(near.min(), delta_prime(story).min(), what="<v_i, x_k> at tau3"),
             at_most(growth / -story.log_lambda, story.eps, what="log |a/a0| / log(1/lambda) on N"),
         ],
         [_reached(i, j)],
@@ -168,7 +186,7 @@ def delta_prime(story: Story) -> Array:
     push = float(np.linalg.norm(story.residual[story.second : story.third + 1], axis=1).max())
     spread = np.sqrt(2 * max(_pair_defect(story, i) for i in (story.second, story.third)))
     rest = (margin - A * spread * size2**1.5) / p.n / (A * size2 / p.n + push)
-    first = _products(story, story.second).min(axis=0)
+    first = _products(story, story.path[story.second]).min(axis=0)
     return np.asarray(np.minimum(first, rest)[extreme_samples(p)])
 
 
@@ -177,9 +195,9 @@ def aligned_by_tau(seed: int, m: int, logs: tuple[float, ...]) -> list[Compariso
     short = []
     for log in logs:
         story = Story(phased(seed, m, log))
-        assert story.first is not None
+        net = state_at(story.evidence, story.tau)
         reach = story.D_star @ story.problem.X.T / np.linalg.norm(story.D_star)
-        short.append(float((reach - _products(story, story.first)).max()))
+        short.append(float((reach - _products(story, net)).max()))
     slope = np.polyfit(np.array(logs), np.log(short), 1)[0]
     return [at_least(slope, story.eps / 2, what="exponent of the largest shortfall in lambda")]
 
@@ -220,7 +238,7 @@ def bundle_stays_inside(evidence: Evidence) -> Found:
     if i is None or j is None:
         return Found((), [_reached(i, j)])
     p, size = story.problem, np.linalg.norm(story.problem.X, axis=1)
-    least = np.min([_products(story, t).min(axis=0) for t in range(i, j + 1)], axis=0) / size
+    least = np.min([_products(story, n).min(axis=0) for n in story.path[i : j + 1]], axis=0) / size
     extreme = extreme_samples(p)
     delta = float((delta_prime(story) / size[extreme]).min())
     return Found(

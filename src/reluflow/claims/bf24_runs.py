@@ -69,6 +69,23 @@ def aligning(seed: int, m: int, log_scale: float = np.log(1e-3), t_end: float = 
     return Evidence.of(problem, run)
 
 
+def state_at(evidence: Evidence, t: float) -> Network:
+    """The network of a flow at time t, from the last record until then.
+
+    The flow goes on from that record, by the same rule at ridges, so no later one stands for it.
+    """
+    from reluflow.flow.flow import flow
+
+    times = evidence.times
+    last = int(np.searchsorted(times, t * (1 + 1e-12), side="right")) - 1
+    net, rest = evidence.path[last], float(t - times[last])
+    if rest <= 1e-12 * t:
+        return net
+    assert evidence.run is not None
+    rule = str(evidence.run.settings.get("on_branch", "stay"))
+    return flow(evidence.problem, net, t_end=rest, on_branch=rule).final
+
+
 def log_gain(net: Network, start: Network) -> Array:
     """log |a_j / a_j(0)|, 0 for a weight that starts at zero and stays there."""
     still = np.isneginf(net.log_outer) & np.isneginf(start.log_outer)
@@ -168,7 +185,7 @@ class Story:
 
     @cached_property
     def first(self) -> int | None:
-        """Record of tau."""
+        """First record from tau on."""
         return _first(self.times >= self.tau)
 
     @cached_property

@@ -20,25 +20,44 @@ from reluflow.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 
+SECTORS = 72  # of 5 degrees
 SETTLED = 20.0  # time by which the first neuron has grown and few others still turn
 
 
-def weights_by_angle(net: Network, sectors: int) -> Array:
-    """Sum of a |w| over the neurons of each sector of the plane."""
+def _sectors(net: Network) -> NDArray[np.int64]:
+    """Sector of the plane in which each neuron lies."""
     angle = np.arctan2(net.W[:, 1], net.W[:, 0])
-    at = np.floor((angle / (2 * np.pi) + 0.5) * sectors).astype(int) % sectors
-    weight = np.sign(net.a) * np.exp(net.log_norms + net.log_outer)
-    return np.asarray(np.bincount(at, weight, minlength=sectors), dtype=float)
+    return np.floor((angle / (2 * np.pi) + 0.5) * SECTORS).astype(np.int64) % SECTORS
+
+
+def bundles(net: Network, share: float = 2e-3) -> list[tuple[float, float]]:
+    """Bundles of neurons: neighbouring sectors of 5 degrees with weights of one sign.
+
+    A sector counts if its sum of a |w| is at least ``share`` of that of all sectors, in absolute
+    values. Of each bundle its angle (that of the sum of |a| w, in radians) and its part of that
+    total.
+    """
+    at, weight = _sectors(net), np.sign(net.a) * np.exp(net.log_norms + net.log_outer)
+    sums = np.bincount(at, weight, minlength=SECTORS)
+    total = float(np.abs(sums).sum())
+    sign = np.where(np.abs(sums) >= share * total, np.sign(sums), 0.0)
+    found = []
+    for first in np.flatnonzero((sign != 0) & (sign != np.roll(sign, 1))):
+        length = 1
+        while length < SECTORS and sign[(first + length) % SECTORS] == sign[first]:
+            length += 1
+        own = (first + np.arange(length)) % SECTORS
+        there = np.isin(at, own) & (np.sign(net.a) == sign[first])
+        towards = np.abs(weight[there]) @ net.directions[there]
+        found.append(
+            (float(np.arctan2(towards[1], towards[0])), float(np.abs(sums[own]).sum() / total))
+        )
+    return found
 
 
 def neurons_in_effect(net: Network, share: float = 2e-3) -> int:
-    """Bundles of neurons: neighbouring sectors of 5 degrees with weights of one sign.
-
-    A sector counts if it has at least ``share`` of the sum of all |a| |w|.
-    """
-    weight = weights_by_angle(net, 72)
-    sign = np.where(np.abs(weight) >= share * np.abs(weight).sum(), np.sign(weight), 0.0)
-    return int(np.count_nonzero((sign != 0) & (sign != np.roll(sign, 1))))
+    """How many :func:`bundles` of neurons there are."""
+    return len(bundles(net, share))
 
 
 def teacher_run(draw: int, m: int, scale: float, t_end: float) -> Trajectory:

@@ -15,6 +15,7 @@ from reluflow.claims.hypotheses import balanced_start, gradient_flow, no_leak, o
 from reluflow.claims.invariants import balance_and_signs
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network, initialize
+from reluflow.prediction.limit import limit
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import Problem, datasets
@@ -130,18 +131,56 @@ claim("TLB26-P1", needs=("path",), given=[gradient_flow, balanced_start], exampl
 )
 
 
+@experiment(
+    "TLB26-A4", form="control", part="tie",
+    reason="A4 (ii) is broken on purpose: two neurons reach size 1 together and share a sample",
+)  # fmt: skip
+def shared_tie(seed: int) -> list[Comparison]:
+    """Labels 1, 1, 1, neurons active on the first two and the last two samples: S_j is equal.
+
+    Algorithm 1 calls it a tie; flows from 1e-40 that differ in angles alone share the sample in
+    the middle differently, so signs and labels do not determine the limit.
+    """
+    from reluflow.flow.flow import flow
+
+    y = np.ones(3)
+    mask = np.array([[1, 0], [1, 1], [0, 1]], dtype=bool)
+    process = algorithm1(y, signs=1, mask=mask)
+    shares = []
+    for ahead in (0, 1):
+        W = np.array([[1.0, 1.0, -0.1], [-0.1, 1.0, 1.0]])
+        W[1 - ahead, 2 * ahead] = -30.0  # turned away: this one is smaller once both are aligned
+        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        net = Network(W, np.ones(2), np.full(2, -40 * math.log(10.0)))
+        W, a = flow(Problem(np.eye(3), y), net, t_end=500.0).final.weights()
+        shares.append(float(a[0] * W[0, 1]))
+    return [
+        equals(process.ending == "tie", 1, tolerance=0, what="Algorithm 1 calls it a tie"),
+        equals(len(process.branches), 2, tolerance=0, what="continuations it gives"),
+        at_least(shares[0] - shares[1], 0.2, what="difference of the shares of the first neuron"),
+    ]
+
+
 @experiment("TLB26-T1")
 def golden_case(seed: int) -> list[Comparison]:
-    """Algorithm 1 gives order, sets and times of the golden case."""
+    """Algorithm 1 gives order, sets and times of the golden case, and so does the prediction for
+    any data, which does not know that these are orthonormal."""
     problem = datasets.golden()
     known = problem.known
-    process = algorithm1(problem, Network(known["W0"], np.ones(3)))
+    start = Network(known["W0"], np.ones(3))
+    process, general = algorithm1(problem, start), limit(problem, start)
+    assert process.offsets is not None
+    assert general.offsets is not None
+    constants = np.array([0.77379, 0.9833, 1.1175])  # measured on flows from tiny scales
     order = tuple(int(who[0]) for who in process.neurons)
     sets = tuple(tuple(np.sort(s).tolist()) for s in process.samples)
     return [
         equals(order == known["order"] and sets == known["sets"], 1, tolerance=0,
                what="order and sets as derived by hand"),
         at_most(np.abs(process.times - known["jump_times"]).max(), 1e-12, what="jump times"),
+        at_most(np.abs(general.times - known["jump_times"]).max(), 1e-9, what="those of `limit`"),
+        at_most(np.abs(process.offsets - constants).max(), 1e-4, what="constants C_i of the times"),
+        at_most(np.abs(general.offsets - constants).max(), 1e-4, what="those of `limit`"),
         equals(process.norm2, 16.0, tolerance=1e-12, what="squared norm of the limit"),
     ]  # fmt: skip
 
@@ -163,6 +202,10 @@ def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
         for _, b, c in wide
     ]
     times = [[np.abs(c.half_fits / c.L / c.process.times - 1).max() for c in row] for row in rows]
+    late_by = [np.abs(c.half_fits - c.process.jump_times(log_scale=-c.L)).max() for *_, c in wide]
+    general = [
+        np.abs(limit(c.problem, c.start).times / c.process.times - 1).max() for _, _, c in wide[:2]
+    ]
     norms = [
         abs(c.norm2 / c.process.norm2 - 1) / max(10 * math.exp(-c.L * c.process.margin), 1e-8)
         for c in late
@@ -173,6 +216,8 @@ def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
               "saddles"),
         at_least(len(wide), 1, what="draws with mu >= 0.05"),
         at_most(max(quotients), 1e-4, what="difference quotient against tau, mu >= 0.05"),
+        at_most(max(late_by), 1e-3, what="half-fit times at 1e-100 against L tau + C, mu >= 0.05"),
+        at_most(max(general), 1e-6, what="jump times of `limit` against Algorithm 1, relative"),
         equals(np.mean([c.order_right for c in late]), 1, tolerance=0,
                what="order of jumps right from 1e-40 on"),
         equals(np.mean([c.carried for c in late]), 1, tolerance=0,

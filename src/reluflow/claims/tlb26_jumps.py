@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from reluflow.claims.claim import experiment
 from reluflow.claims.tlb26_lemmas import FALLS, NEURON, RERUN, falls, inverse_log, slowest
 from reluflow.claims.tlb26_runs import Course, course, courses, draws, golden_course
-from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
+from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.landscape import D
+from reluflow.network import Network
+from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -151,15 +154,26 @@ def _exponent_jumps(c: Course) -> list[float]:
 
 
 @experiment(
-    "TLB26-T4", expected=Status.HOLDS,
-    reason="quoted: on one instance a solution is there and obeys its equation",
+    "TLB26-T4", quick={"count": 2}, full={"count": 10},
+    reason="a quoted theorem on existence: on these instances a solution is there and obeys its "
+    "equation",
 )  # fmt: skip
-def a_solution_is_there(seed: int) -> list[Comparison]:
+def a_solution_is_there(seed: int, count: int) -> list[Comparison]:
     """The flow found, put into the differential inclusion: difference quotients are velocities."""
-    from reluflow.flow.flow import flow
-    from reluflow.trajectory.observables import velocity
+    cases = [*draws(seed, count), *draws(seed, count, mixed=True)]
+    worst = [_off_the_equation(problem, start) for problem, start in cases]
+    return [
+        at_most(max(worst), 1e-5, what="difference quotient against the velocity, largest entry")
+    ]
 
-    (problem, start), = draws(seed, 1)  # fmt: skip
+
+def _off_the_equation(problem: Problem, start: Network) -> float:
+    """Largest entry of (theta(t + h) - theta(t - h))/(2h) less the velocity, around each jump.
+
+    The velocity is that of D of minimal norm, as frozen components lie on kinks.
+    """
+    from reluflow.flow.flow import flow
+
     c = course(problem, start, -10 * math.log(10.0))
     h = 1e-3
     spots = [t + s for t in c.half_fits[np.isfinite(c.half_fits)] for s in (-2.0, 0.0, 2.0)]
@@ -170,9 +184,9 @@ def a_solution_is_there(seed: int) -> list[Comparison]:
     at = {float(t): k for k, t in enumerate(run.times)}
     for t in spots:
         before, here, after = (run.networks[at[float(s)]] for s in (t - h, t, t + h))
-        dW, da = velocity(problem, here)
-        size = np.exp(here.log_factors)
+        push = D(problem, here.W, problem.pull_at(problem.outputs(here)))
+        W, a = here.weights()
         (W0, a0), (W1, a1) = before.weights(), after.weights()
-        gap = np.abs((W1 - W0) / (2 * h) - dW * size[:, None]).max()
-        worst = max(worst, gap, np.abs((a1 - a0) / (2 * h) - da * size).max())
-    return [at_most(worst, 1e-5, what="difference quotient against the velocity, largest entry")]
+        gap = np.abs((W1 - W0) / (2 * h) - a[:, None] * push).max()
+        worst = max(worst, gap, np.abs((a1 - a0) / (2 * h) - np.sum(W * push, axis=1)).max())
+    return float(worst)

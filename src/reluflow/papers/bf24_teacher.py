@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.bf24_stuck import SETTLED, neurons_in_effect, teacher_run
+from reluflow.claims.bf24_stuck import SETTLED, bundles, neurons_in_effect, teacher_run
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
 from reluflow.flow.flow import flow
 from reluflow.network import Network
 from reluflow.papers.figure import Drawn, figure
 from reluflow.report.panels import function_panel, neurons_panel
-from reluflow.report.traces import Line, Panel, Picture, Rule
+from reluflow.report.traces import Line, Panel, Picture, Points, Rule
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases, phases
 
@@ -179,8 +179,17 @@ def _rows(made: Course) -> list[Panel]:
         )  # fmt: skip
         panels.append(replace(shown, traces=[teacher, *shown.traces]))
         count = f"neurons in effect: {made.bundles[i]}" if i else "all directions, tiny"
-        panels.append(neurons_panel(net, title=count))
+        shown = neurons_panel(net, title=count)
+        panels.append(_marked(shown, net) if i else shown)
     return panels
+
+
+def _marked(panel: Panel, net: Network) -> Panel:
+    """The panel with a mark at the rim for each neuron in effect, however small it is drawn."""
+    assert panel.ylim is not None
+    angles = [angle for angle, _ in bundles(net)]
+    rim = Points(angles, [panel.ylim[1]] * len(angles), color="black", marker="D", clip=False)
+    return replace(panel, traces=[*panel.traces, rim])
 
 
 def _loss(made: Course) -> Panel:
@@ -196,12 +205,22 @@ def _caption(made: Course, draw: int) -> str:
     jumps = ", ".join(f"{1000 * t:,.0f}" for t in made.phases.jumps)
     wide = "not located" in made.run.status
     located = "not located at this width" if wide else f"located from step {1000 * SETTLED:,.0f} on"
+    ends = sorted(bundles(made.states[-1]))
+    where = ", ".join(f"{math.degrees(angle):.0f}" for angle, _ in ends)
+    angle, part = min(ends, key=lambda end: end[1])
+    small = (
+        f"; the one at {math.degrees(angle):.0f} has {100 * part:.2g} % of the sum of |a||w| and "
+        "is hardly seen but for its mark"
+        if part < 0.02
+        else ""
+    )
     return (
         f"Gradient flow, a step stands for time 0.001; kinks are {located}. The "
         f"paper's sample of 40 points is not published: ours is draw {draw} of ten, chosen as the "
         "first whose run ends with five neurons as the paper's does (the full size lists the ends "
         "of all ten). A neuron in effect is a bundle within neighbouring sectors of 5 "
-        "degrees with weights of one sign, at least 0.2 % of all. Rows: start, end of the first "
+        "degrees with weights of one sign, at least 0.2 % of all; each has a mark at the rim. At "
+        f"the end there are {len(ends)}, at {where} degrees{small}. Rows: start, end of the first "
         "plateau of the loss, middle of the second, first record with a fourth neuron, end; jumps "
         f"by `phases` at steps {jumps}."
     )
