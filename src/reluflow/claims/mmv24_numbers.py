@@ -1,0 +1,39 @@
+"""[MMV24]_: closed forms of early alignment, evaluated beside the exact path."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluflow.claims.claim import experiment
+from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.landscape import early
+from reluflow.network import Network
+from reluflow.problem import Problem
+
+
+@experiment("MMV24-R3", part="early", quick={"draws": 10}, full={"draws": 500})
+def cosine_in_one_cone(seed: int, draws: int) -> list[Comparison]:
+    """Inside S_+ with f ~ 0: cos(t) = tanh(artanh cos(0) + |x_a| t), and
+    |w(t)|/|w(0)| = cosh(|x_a| t) + cos(0) sinh(|x_a| t), both for a balanced neuron."""
+    rng = np.random.default_rng(seed)
+    angle, size, least = 0.0, 0.0, np.inf
+    for _ in range(draws):
+        X = np.abs(rng.standard_normal((5, 3))) + 0.1  # correlated, one class: one cone
+        problem = Problem(X, np.ones(5), loss="exponential", reduction="sum")
+        w = rng.random(3) + 0.1
+        net = Network([1e-9 * w], [1e-9 * float(np.linalg.norm(w))])
+        x_a = X.sum(axis=0)
+        r = float(np.linalg.norm(x_a))
+        start = float(w @ x_a) / (r * float(np.linalg.norm(w)))
+        least = min(least, 1 - start)
+        for t in (0.1 / r, 0.5 / r, 2.0 / r):
+            later = early(problem, net, float(t))
+            v = later.directions[0]
+            angle = max(angle, abs(v @ x_a / r - np.tanh(np.arctanh(start) + r * t)))
+            grown = np.exp(later.log_norms[0] - net.log_norms[0])
+            size = max(size, abs(grown / (np.cosh(r * t) + start * np.sinh(r * t)) - 1))
+    return [
+        at_most(angle, 1e-12, what="cosine against tanh(artanh c_0 + |x_a| t)"),
+        at_most(size, 1e-12, what="norm against cosh + c_0 sinh, relative"),
+        at_least(least, 1e-4, what="least 1 - cos at the start"),
+    ]
