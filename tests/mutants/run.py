@@ -82,12 +82,12 @@ def _said(id: str, cases: Sequence[ET.Element]) -> str | None:
     """The first failure among the cases of a node id; one without any case has not run at all."""
     path, name = id.split("::", 1)
     module = path.removesuffix(".py").replace("/", ".")
-    own, name = [], name.replace("::", ".")
+    wanted = f"{module}.{name.replace('::', '.')}"
+    own = []
     for case in cases:
         full = f"{case.get('classname')}.{case.get('name')}".strip(".")
-        if full == f"{module}.{name}" or full.startswith(f"{module}.{name}["):
-            own.append(case)
-        elif full in (module, f".{module}"):  # the file cannot be imported
+        broken = full == module  # the file cannot be imported
+        if broken or full == wanted or full.startswith(f"{wanted}["):
             own.append(case)
     for case in own:
         for kind in ("failure", "error"):

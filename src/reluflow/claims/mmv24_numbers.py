@@ -37,3 +37,22 @@ def cosine_in_one_cone(seed: int, draws: int) -> list[Comparison]:
         at_most(size, 1e-12, what="norm against cosh + c_0 sinh, relative"),
         at_least(least, 1e-4, what="least 1 - cos at the start"),
     ]
+
+
+@experiment("MMV24-E4", part="frozen")
+def leaving_under_a_frozen_pull(seed: int) -> list[Comparison]:
+    """x = (1, 0), y = 1, w = (0, 1), a = 1 while f ~ 0: th' = 1, so that leaving at once is
+    a = cosh t, w = (sinh t, 1), and waiting is w, a as they are."""
+    problem = Problem(np.array([[1.0, 0.0]]), np.ones(1), loss="exponential")
+    net = Network([[0.0, 1.0]], [1.0])
+    left, stays = 0.0, 0.0
+    for t in (0.1, 1.0, 3.0):
+        W, a = early(problem, net, t, on_branch="leave").weights()
+        gap = np.abs(np.append(W[0], a) - [np.sinh(t), 1.0, np.cosh(t)]).max()
+        left = max(left, float(gap) / np.cosh(t))
+        W, a = early(problem, net, t, on_branch="stay").weights()
+        stays = max(stays, float(np.abs(np.append(W[0], a) - [0.0, 1.0, 1.0]).max()))
+    return [
+        at_most(left, 1e-13, what="leaving at once, relative error"),
+        at_most(stays, 0.0, what="waiting, error"),
+    ]

@@ -63,6 +63,8 @@ def limit_on_the_golden_case(seed: int, logs: tuple[float, float]) -> list[Compa
     problem = datasets.golden()
     start = Network(problem.known["W0"], np.ones(3))
     process = limit(problem, start)
+    if process.n_jumps != len(BY_HAND):
+        return [equals(process.n_jumps, len(BY_HAND), tolerance=0, what="limit: jumps")]
     runs = [golden_flow(L) for L in logs]
     first, second = map(half_fits, runs)
     quotient = (second - first) / (logs[1] - logs[0])
@@ -92,6 +94,8 @@ def offsets_on_the_golden_case(seed: int, L: float) -> list[Comparison]:
     """
     problem = datasets.golden()
     process = algorithm1(problem, Network(problem.known["W0"], np.ones(3)))
+    if process.n_jumps != len(BY_HAND):
+        return [equals(process.n_jumps, len(BY_HAND), tolerance=0, what="jumps")]
     assert process.offsets is not None
     rates = np.array([5.0, 2.0, 1.0]) / 4  # c v_i/n
     seen = half_fits(golden_flow(L)) - L * BY_HAND
@@ -124,13 +128,13 @@ def ties_are_seen(seed: int) -> list[Comparison]:
 
 @experiment("TLB26-L3", part="crossing", quick={"draws": 20}, full={"draws": 1000})
 def opposite_components_end(seed: int, draws: int) -> list[Comparison]:
-    r"""When a component of the opposite label is off, by quadrature-free closed form.
+    r"""When a component of the opposite label is off, in closed form, and what is left: e_1.
 
     With D = (c_1, -c_2) on two unit samples and a balanced neuron, :math:`p = \langle w, D\rangle
     /|D|`, the component <w, x_2> is :math:`w_2 - (c_2/r)(a \sinh rt + p(\cosh rt - 1))`, r = |D|.
     """
     rng = np.random.default_rng(seed)
-    worst, met = 0.0, 0
+    worst, met, away = 0.0, 0, 0.0
     for _ in range(draws):
         y = np.array([1.0, -1.0]) * rng.uniform(0.5, 2.0, 2)
         problem = Problem(np.eye(2), y)
@@ -145,12 +149,17 @@ def opposite_components_end(seed: int, draws: int) -> list[Comparison]:
             return float(w[1] + D[1] / r * (a * math.sinh(r * t) + p * (math.cosh(r * t) - 1)))
 
         exact = float(brentq(left, 0.0, 50.0 / r, xtol=1e-14))
-        events = [e for e in align(problem, Network([w], [a])).paths[0] if e.sample == 1]
+        found = align(problem, Network([w], [a]))
+        events = [event for event in found.paths[0] if event.sample == 1]
         met += len(events)
         worst = max(worst, abs(events[0].time / exact - 1) if events else np.inf)
+        row, vectors = int(found.destination[0]), found.extremal.vectors
+        turned = vectors[row] if 0 <= row < len(vectors) else np.zeros(2)
+        away = max(away, float(np.linalg.norm(turned - [1.0, 0.0])))
     return [
         equals(met, draws, tolerance=0, what="components that are switched off once"),
         at_most(worst, 1e-9, what="time at which it happens, relative error"),
+        at_most(away, 1e-9, what="extremal vector that it turns to, distance to e_1"),
     ]
 
 
