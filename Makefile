@@ -1,11 +1,12 @@
 # make        set up .venv and run the main job
 # make test   set up what the tests need and run them
+# make mutants  put deliberate defects into copies of the source: who notices?
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= out
 
-.PHONY: all test slow lint format bench clean clean-kernels
+.PHONY: all test slow mutants lint format bench clean clean-kernels
 all: $(VENV)/.runtime
 	$(BIN)/reluflow explain three-points -o $(OUT)
 
@@ -14,6 +15,9 @@ test: $(VENV)/.dev
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants/run.py $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -158,6 +158,35 @@ def velocity_by_differences(seed: int, sets: int) -> list[Comparison]:
     ]
 
 
+@experiment("LLWA21-LB.15", part="sliding", quick={"t_end": 8.0}, full={"t_end": 30.0})
+def sliding_in_closed_form(seed: int, t_end: float) -> list[Comparison]:
+    """On a kink the velocity is the element of least norm: a valley whose output is logistic.
+
+    x_1 = (1, 1/2) pulls a neuron w = (w_1, 0) = (a, 0) up the hyperplane of x_2 = (0, 1), whose
+    label -1 pushes it back; with c_1 = (1 - f)/2 the slope c_1/|c_2| of x_2 gives D = (c_1, 0),
+    so f = a w_1 obeys f' = f (1 - f), and the loss falls by |velocity|^2 = 2 f c_1^2.
+    """
+    from reluflow.flow.flow import flow
+
+    problem = Problem(np.array([[1.0, 0.5], [0.0, 1.0]]), np.array([1.0, -1.0]))
+    times = np.linspace(0.0, t_end, 41)
+    output, off, energy = 0.0, 0.0, 0.0
+    for start in np.random.default_rng(seed).uniform(0.05, 0.6, 3):
+        run = flow(problem, Network([[start, 0.0]], [start]), t_end=t_end, save=times, rtol=1e-9)
+        assert run.networks is not None
+        f = 1 / (1 + (1 / start**2 - 1) * np.exp(-times))
+        seen = np.array([problem.outputs(net) for net in run.networks])
+        output = max(output, np.abs(seen[:, 0] - f).max(), np.abs(seen[:, 1]).max())
+        off = max(off, max(abs(float(net.weights()[0][0, 1])) for net in run.networks))
+        # loss (1 - f)^2/4 + 1/4: its derivative -(1 - f) f'/2 is -2 f c_1^2
+        energy = max(energy, np.abs(run.loss - (0.25 * (1 - f) ** 2 + 0.25)).max())
+    return [
+        at_most(output, 1e-7, what="outputs against the logistic curve"),
+        at_most(off, 1e-7, what="distance to the hyperplane"),
+        at_most(energy, 1e-7, what="loss against its closed form"),
+    ]
+
+
 @experiment("LLWA21-T4.3", part="start", quick={"m": 200_000}, full={"m": 5_000_000})
 def gaussian_start(seed: int, m: int) -> list[Comparison]:
     """The start of the theorem: w_j ~ N(0, sigma^2 I), a_j ~ N(0, c_a^2 sigma^2), by moments.
