@@ -1,6 +1,5 @@
 # make        set up .venv and run the main job
 # make test   set up what the tests need and run them
-# make mutants  put deliberate defects into copies of the source: who notices?
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin

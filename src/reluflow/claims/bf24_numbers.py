@@ -187,7 +187,7 @@ def listed_by_faces(seed: int, sets: int) -> list[Comparison]:
 def rate_of_escape(seed: int, angles: int) -> list[Comparison]:
     """Beside the line of Figure 2 a zero neuron grows at the largest |G_c|, here by a scan."""
     problem = datasets.three_points()
-    line = Network([problem.known["beta_star"]], [1.0])
+    line = Network(problem.known["beta_star"][None, :], np.ones(1))
     end = stationarity(problem, line)
     c = problem.weight * (problem.y - problem.X @ problem.known["beta_star"])
     angle = np.linspace(0, 2 * np.pi, angles, endpoint=False)

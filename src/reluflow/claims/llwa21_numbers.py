@@ -12,6 +12,7 @@ from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import margin_bound, max_margin
 from reluflow.problem import Problem, datasets
+from reluflow.problem.losses import HalfSquare, Logistic
 from reluflow.trajectory.observables import velocity
 
 Array = NDArray[np.float64]
@@ -44,7 +45,7 @@ def separable(rng: np.random.Generator, n: int, leak: float) -> Problem:
     """Separable points in the plane, labels by the first feature, none near the axis."""
     X = rng.uniform(-1.0, 1.0, (n, 2))
     X[:, 0] += 0.5 * np.sign(X[:, 0])
-    return Problem(X, np.sign(X[:, 0]), loss="logistic", leak=leak)
+    return Problem(X, np.sign(X[:, 0]), Logistic(), leak=leak)
 
 
 @experiment("LLWA21-T3.1", part="residual", quick={"sets": 10}, full={"sets": 200})
@@ -129,7 +130,7 @@ def velocity_by_differences(seed: int, sets: int) -> list[Comparison]:
         y = np.sign(rng.standard_normal(6))
         logistic = i % 4 < 2
         problem = Problem(
-            rng.standard_normal((6, d)), y, loss="logistic" if logistic else "half_square", leak=0.3
+            rng.standard_normal((6, d)), y, Logistic() if logistic else HalfSquare(), leak=0.3
         )
         theta = rng.standard_normal(m * (d + 1))
         net = Network(theta[: m * d].reshape(m, d), theta[m * d :], leak=0.3)
@@ -172,7 +173,13 @@ def sliding_in_closed_form(seed: int, t_end: float) -> list[Comparison]:
     times = np.linspace(0.0, t_end, 41)
     output, off, energy = 0.0, 0.0, 0.0
     for start in np.random.default_rng(seed).uniform(0.05, 0.6, 3):
-        run = flow(problem, Network([[start, 0.0]], [start]), t_end=t_end, save=times, rtol=1e-9)
+        run = flow(
+            problem,
+            Network(np.array([[start, 0.0]]), np.array([start])),
+            t_end=t_end,
+            save=times,
+            rtol=1e-9,
+        )
         assert run.networks is not None
         f = 1 / (1 + (1 / start**2 - 1) * np.exp(-times))
         seen = np.array([problem.outputs(net) for net in run.networks])

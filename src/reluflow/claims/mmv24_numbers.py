@@ -9,6 +9,7 @@ from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.landscape import early
 from reluflow.network import Network
 from reluflow.problem import Problem
+from reluflow.problem.losses import Exponential
 
 
 @experiment("MMV24-R3", part="early", quick={"draws": 10}, full={"draws": 500})
@@ -19,9 +20,9 @@ def cosine_in_one_cone(seed: int, draws: int) -> list[Comparison]:
     angle, size, least = 0.0, 0.0, np.inf
     for _ in range(draws):
         X = np.abs(rng.standard_normal((5, 3))) + 0.1  # correlated, one class: one cone
-        problem = Problem(X, np.ones(5), loss="exponential", reduction="sum")
+        problem = Problem(X, np.ones(5), Exponential(), reduction="sum")
         w = rng.random(3) + 0.1
-        net = Network([1e-9 * w], [1e-9 * float(np.linalg.norm(w))])
+        net = Network(1e-9 * w[None, :], np.array([1e-9 * np.linalg.norm(w)]))
         x_a = X.sum(axis=0)
         r = float(np.linalg.norm(x_a))
         start = float(w @ x_a) / (r * float(np.linalg.norm(w)))
@@ -43,8 +44,8 @@ def cosine_in_one_cone(seed: int, draws: int) -> list[Comparison]:
 def leaving_under_a_frozen_pull(seed: int) -> list[Comparison]:
     """x = (1, 0), y = 1, w = (0, 1), a = 1 while f ~ 0: th' = 1, so that leaving at once is
     a = cosh t, w = (sinh t, 1), and waiting is w, a as they are."""
-    problem = Problem(np.array([[1.0, 0.0]]), np.ones(1), loss="exponential")
-    net = Network([[0.0, 1.0]], [1.0])
+    problem = Problem(np.array([[1.0, 0.0]]), np.ones(1), Exponential())
+    net = Network(np.array([[0.0, 1.0]]), np.ones(1))
     left, stays = 0.0, 0.0
     for t in (0.1, 1.0, 3.0):
         W, a = early(problem, net, t, on_branch="leave").weights()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from reluflow.claims.claim import experiment
-from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.claims.verdict import Comparison, at_most, equals
 from reluflow.landscape import align
 from reluflow.network import Network
 from reluflow.optimum.min_norm import min_norm, norm_bound
@@ -115,11 +115,12 @@ def ties_are_seen(seed: int) -> list[Comparison]:
     shared = algorithm1(np.ones(3), signs=1, mask=overlap)
     apart = algorithm1(np.array([2.0, 2.0]), signs=1, mask=np.eye(2))
     clear = algorithm1(np.array([1.0, 1.0, 1.1]), signs=1, mask=overlap)
+    sizes = [sum(float(np.sum(part**2)) for part in b.final.weights()) for b in shared.branches]
     return [
         equals(shared.ending == "tie", 1, tolerance=0, what="a shared sample: told as a tie"),
         equals(len(shared.branches), 2, tolerance=0, what="continuations followed"),
-        equals(sum(b.norm2 == shared.branches[0].norm2 for b in shared.branches), 2, tolerance=0,
-               what="of equal norm, by symmetry"),
+        at_most(max((abs(size - 2 * math.sqrt(2) - 2) for size in sizes), default=math.inf), 1e-12,
+                what="squared norm of each, 2 (sqrt 2 + 1)"),
         equals(apart.ending == "interpolates", 1, tolerance=0, what="disjoint samples: no tie"),
         at_most(np.abs(apart.times - 1.0).max(), 1e-12, what="both jump at n/(c |y|) = 1"),
         equals(clear.ending == "interpolates", 1, tolerance=0, what="labels that differ: no tie"),
@@ -149,7 +150,7 @@ def opposite_components_end(seed: int, draws: int) -> list[Comparison]:
             return float(w[1] + D[1] / r * (a * math.sinh(r * t) + p * (math.cosh(r * t) - 1)))
 
         exact = float(brentq(left, 0.0, 50.0 / r, xtol=1e-14))
-        found = align(problem, Network([w], [a]))
+        found = align(problem, Network(w[None, :], np.array([a])))
         events = [event for event in found.paths[0] if event.sample == 1]
         met += len(events)
         worst = max(worst, abs(events[0].time / exact - 1) if events else np.inf)
@@ -173,7 +174,7 @@ def time_of_a_loss(seed: int, L: float) -> list[Comparison]:
     problem, made = Problem(np.ones((1, 1)), np.array([2.0])), []
     y, log_start = 2.0, -2 * L
     for eps in (0.5, 0.1, 1e-3):
-        run = flow(problem, Network([[1.0]], [1.0], [-L]), t_end=5 * L,
+        run = flow(problem, Network(np.ones((1, 1)), np.ones(1), np.array([-L])), t_end=5 * L,
                    stop=loss_below(0.5 * (eps * y) ** 2), rtol=1e-10)  # fmt: skip
         odds = math.log((1 - eps) / eps) + math.log(y) - log_start
         exact = odds / (2 * y)
@@ -207,13 +208,12 @@ def least_norm_is_least(seed: int, sets: int) -> list[Comparison]:
         best = max(best, abs(norm_bound(problem, c) / least - 1))
         found = max(found, abs(min_norm(problem).lower_bound / least - 1))
         for _ in range(5):
-            e = c + 0.3 * rng.standard_normal(6)
+            e = c + 0.1 * rng.standard_normal(6)
             other = max(other, norm_bound(problem, e) / least - 1)
-            top = max(np.linalg.norm(np.maximum(e, 0.0)), np.linalg.norm(np.minimum(e, 0.0)))
+            top = float(max(np.linalg.norm(np.maximum(s * e, 0.0)) for s in (1, -1)))
             best = max(best, abs(norm_bound(problem, e) / (2 * float(e @ y) / top) - 1))
     return [
         at_most(best, 1e-9, what="bound against 2<c, y>/max(|c+|, |c-|), relative"),
         at_most(other, 0.0, what="bound of other multipliers over the minimum, less 1"),
         at_most(found, 1e-7, what="bound that min_norm finds, relative"),
-        at_least(sets, 1, what="data sets"),
     ]
