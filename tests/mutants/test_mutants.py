@@ -98,6 +98,6 @@ def test_a_change_that_breaks_nothing_survives(monkeypatch, tmp_path):
     harmless = Mutant(
         "harmless", "Nothing.", "reluflow/network/init.py", '"gaussian": ("normal"',
         '"gaussian": ("" "normal"', ("tests/network/test_init.py::test_independent_laws",),
-        ("LLWA21-T4.3/start",),
+        ("LLWA21-T4.3/moments",),
     )  # fmt: skip
     assert run.run([harmless], jobs=1) == 1

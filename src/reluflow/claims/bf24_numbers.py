@@ -132,7 +132,7 @@ def planar_sets(seed: int, sets: int, leak: float = 0.0) -> list[Problem]:
     return [datasets.three_points().replace(leak=leak, known={}), *drawn]
 
 
-@experiment("BF24-T1", form="repaired", part="constants", quick={"sets": 3}, full={"sets": 50})
+@experiment("BF24-T1", form="repaired", part="by-faces", quick={"sets": 3}, full={"sets": 50})
 def constants_by_faces(seed: int, sets: int) -> list[Comparison]:
     """tau = -eps ln(lambda) / D_max, and lambda* by Eq. 22, from the faces one by one."""
     worst = dict.fromkeys(("tau", "lambda*", "alpha_min", "delta_0"), 0.0)
@@ -156,7 +156,7 @@ def constants_by_faces(seed: int, sets: int) -> list[Comparison]:
     ]
 
 
-@experiment("BF24-Def1", part="plane", quick={"sets": 20}, full={"sets": 200})
+@experiment("BF24-Def1", part="by-faces", quick={"sets": 20}, full={"sets": 200})
 def listed_by_faces(seed: int, sets: int) -> list[Comparison]:
     """In the plane the list is that of the faces with D_u of pattern u or -u, none missing."""
     missing, strange, values = 0.0, 0.0, 0.0
@@ -183,7 +183,7 @@ def listed_by_faces(seed: int, sets: int) -> list[Comparison]:
     ]
 
 
-@experiment("BF24-D1", part="rate", quick={"angles": 100_000}, full={"angles": 1_000_000})
+@experiment("BF24-D1", part="by-scan", quick={"angles": 100_000}, full={"angles": 1_000_000})
 def rate_of_escape(seed: int, angles: int) -> list[Comparison]:
     """Beside the line of Figure 2 a zero neuron grows at the largest |G_c|, here by a scan."""
     problem = datasets.three_points()
@@ -204,7 +204,7 @@ def rate_of_escape(seed: int, angles: int) -> list[Comparison]:
     ]  # fmt: skip
 
 
-@experiment("BF24-D3", part="start", quick={"m": 200_000}, full={"m": 5_000_000})
+@experiment("BF24-D3", part="moments", quick={"m": 200_000}, full={"m": 5_000_000})
 def start_of_any_width(seed: int, m: int) -> list[Comparison]:
     """Section 2: a_j = +-lambda/sqrt(m) and w_j uniform in the ball of that radius.
 

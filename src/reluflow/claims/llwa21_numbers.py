@@ -48,7 +48,7 @@ def separable(rng: np.random.Generator, n: int, leak: float) -> Problem:
     return Problem(X, np.sign(X[:, 0]), Logistic(), leak=leak)
 
 
-@experiment("LLWA21-T3.1", part="residual", quick={"sets": 10}, full={"sets": 200})
+@experiment("LLWA21-T3.1", part="least-squares", quick={"sets": 10}, full={"sets": 200})
 def residual_by_least_squares(seed: int, sets: int) -> list[Comparison]:
     """The distance of theta to the cone of the gradients of the tightest constraints, at random
     networks that separate: nonnegative least squares on gradients by differences."""
@@ -77,7 +77,7 @@ def residual_by_least_squares(seed: int, sets: int) -> list[Comparison]:
     ]
 
 
-@experiment("LLWA21-T4.2", part="bound", quick={"angles": 200_000}, full={"angles": 2_000_000})
+@experiment("LLWA21-T4.2", part="by-scan", quick={"angles": 200_000}, full={"angles": 2_000_000})
 def bound_by_a_scan(seed: int, angles: int) -> list[Comparison]:
     """The margin bound of given multipliers is max_u |sum l_i y_i phi(<u, x_i>)| / (2 sum l_i):
     by a scan of u, and in closed form (1 + leak)/4 |sum l_i y_i x_i| / sum l_i where data are
@@ -114,7 +114,7 @@ def bound_by_a_scan(seed: int, angles: int) -> list[Comparison]:
     ]
 
 
-@experiment("LLWA21-LB.15", part="gradient", quick={"sets": 5}, full={"sets": 50})
+@experiment("LLWA21-LB.15", part="differences", quick={"sets": 5}, full={"sets": 50})
 def velocity_by_differences(seed: int, sets: int) -> list[Comparison]:
     """Where no sample is on a kink the velocity is minus the gradient of the mean loss.
 
@@ -159,7 +159,7 @@ def velocity_by_differences(seed: int, sets: int) -> list[Comparison]:
     ]
 
 
-@experiment("LLWA21-LB.15", part="sliding", quick={"t_end": 8.0}, full={"t_end": 30.0})
+@experiment("LLWA21-LB.15", part="closed-form", quick={"t_end": 8.0}, full={"t_end": 30.0})
 def sliding_in_closed_form(seed: int, t_end: float) -> list[Comparison]:
     """On a kink the velocity is the element of least norm: a valley whose output is logistic.
 
@@ -194,7 +194,7 @@ def sliding_in_closed_form(seed: int, t_end: float) -> list[Comparison]:
     ]
 
 
-@experiment("LLWA21-T4.3", part="start", quick={"m": 200_000}, full={"m": 5_000_000})
+@experiment("LLWA21-T4.3", part="moments", quick={"m": 200_000}, full={"m": 5_000_000})
 def gaussian_start(seed: int, m: int) -> list[Comparison]:
     """The start of the theorem: w_j ~ N(0, sigma^2 I), a_j ~ N(0, c_a^2 sigma^2), by moments.
 

@@ -12,7 +12,7 @@ from reluflow.problem import Problem
 from reluflow.problem.losses import Exponential
 
 
-@experiment("MMV24-R3", part="early", quick={"draws": 10}, full={"draws": 500})
+@experiment("MMV24-R3", part="closed-form", quick={"draws": 10}, full={"draws": 500})
 def cosine_in_one_cone(seed: int, draws: int) -> list[Comparison]:
     """Inside S_+ with f ~ 0: cos(t) = tanh(artanh cos(0) + |x_a| t), and
     |w(t)|/|w(0)| = cosh(|x_a| t) + cos(0) sinh(|x_a| t), both for a balanced neuron."""
@@ -40,7 +40,7 @@ def cosine_in_one_cone(seed: int, draws: int) -> list[Comparison]:
     ]
 
 
-@experiment("MMV24-E4", part="frozen")
+@experiment("MMV24-E4", part="closed-form")
 def leaving_under_a_frozen_pull(seed: int) -> list[Comparison]:
     """x = (1, 0), y = 1, w = (0, 1), a = 1 while f ~ 0: th' = 1, so that leaving at once is
     a = cosh t, w = (sinh t, 1), and waiting is w, a as they are."""

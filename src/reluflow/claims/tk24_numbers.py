@@ -28,7 +28,7 @@ def climbing_shares(values: Array) -> dict[int, float]:
     return shares
 
 
-@experiment("TK24-T4.1b", part="plane", quick={"sets": 5, "angles": 200_000}, full={"sets": 50})
+@experiment("TK24-T4.1b", part="by-scan", quick={"sets": 5, "angles": 200_000}, full={"sets": 50})
 def basins_on_a_circle(seed: int, sets: int, angles: int) -> list[Comparison]:
     """In the plane the share of starts that turn to an extremum, q = half of it, by a walk on G.
 

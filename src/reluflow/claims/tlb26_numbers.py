@@ -52,7 +52,7 @@ def half_fits(run: Trajectory) -> Array:
 
 
 @experiment(
-    "TLB26-T2", part="limit", quick={"logs": (300.0, 600.0)}, full={"logs": (1000.0, 3000.0)}
+    "TLB26-T2", part="golden-limit", quick={"logs": (300.0, 600.0)}, full={"logs": (1000.0, 3000.0)}
 )
 def limit_on_the_golden_case(seed: int, logs: tuple[float, float]) -> list[Comparison]:
     """`limit`, which knows nothing of orthonormal inputs, and Algorithm 1 against flows.
@@ -85,7 +85,7 @@ def limit_on_the_golden_case(seed: int, logs: tuple[float, float]) -> list[Compa
     ]  # fmt: skip
 
 
-@experiment("TLB26-T2", part="offsets", quick={"L": 600.0}, full={"L": 3000.0})
+@experiment("TLB26-T2", part="golden-offsets", quick={"L": 600.0}, full={"L": 3000.0})
 def offsets_on_the_golden_case(seed: int, L: float) -> list[Comparison]:
     """t_i = L tau_i + C_i: what Algorithm 1 gives beyond leading order, against a flow.
 
@@ -107,7 +107,7 @@ def offsets_on_the_golden_case(seed: int, L: float) -> list[Comparison]:
     ]
 
 
-@experiment("TLB26-A4", part="ties")
+@experiment("TLB26-A4", part="ties-told")
 def ties_are_seen(seed: int) -> list[Comparison]:
     """(ii) of the assumption: where two neurons reach size 1 together and share a sample, the
     limit depends on who goes first, and Algorithm 1 says so; on disjoint samples both jump."""
@@ -127,7 +127,7 @@ def ties_are_seen(seed: int) -> list[Comparison]:
     ]  # fmt: skip
 
 
-@experiment("TLB26-L3", part="crossing", quick={"draws": 20}, full={"draws": 1000})
+@experiment("TLB26-L3", part="closed-form", quick={"draws": 20}, full={"draws": 1000})
 def opposite_components_end(seed: int, draws: int) -> list[Comparison]:
     r"""When a component of the opposite label is off, in closed form, and what is left: e_1.
 
@@ -164,7 +164,7 @@ def opposite_components_end(seed: int, draws: int) -> list[Comparison]:
     ]
 
 
-@experiment("TLB26-L6", part="target", quick={"L": 50.0}, full={"L": 500.0})
+@experiment("TLB26-L6", part="closed-form", quick={"L": 50.0}, full={"L": 500.0})
 def time_of_a_loss(seed: int, L: float) -> list[Comparison]:
     """One neuron on one sample: f' = 2 f (y - f), so that f reaches (1 - eps) y, and the loss
     eps^2 y^2/2, at t = log(f (y - f_0)/(f_0 (y - f)))/(2 y)."""
@@ -189,7 +189,7 @@ def time_of_a_loss(seed: int, L: float) -> list[Comparison]:
     return made
 
 
-@experiment("TLB26-E15", part="bound", quick={"sets": 5}, full={"sets": 50})
+@experiment("TLB26-E15", part="by-duals", quick={"sets": 5}, full={"sets": 50})
 def least_norm_is_least(seed: int, sets: int) -> list[Comparison]:
     """2(|y+| + |y-|) by the dual: c = y+/|y+| + y-/|y-| has max |G_c| = 1 and 2<c, y> is it.
 
