@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= out
 
-.PHONY: all test slow lint format bench clean clean-kernels
+.PHONY: all test slow mutants lint format bench clean clean-kernels
 all: $(VENV)/.runtime
 	$(BIN)/reluflow explain three-points -o $(OUT)
 
@@ -14,6 +14,9 @@ test: $(VENV)/.dev
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants/run.py $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
