@@ -64,10 +64,13 @@ def on_range(A: Array, g: Array, sizes: Array | None = None) -> Array:
 
 def sizes(problem: Problem, f: Array) -> Array:
     """|y_k| + |f_k| (n,); a label 0 has no size of its own and takes the smallest other one's."""
-    labels = np.abs(problem.y)
-    some = labels > 0.0
-    labels = np.where(some, labels, labels[some].min() if some.any() else 0.0)
-    return np.asarray(labels + np.abs(f))
+    return label_sizes(problem.y) + np.abs(f)
+
+
+def label_sizes(y: Array) -> Array:
+    """|y_k| (n,), for a label 0 that of the smallest other one; 0 if all labels are."""
+    size = np.abs(y)
+    return np.where(size > 0.0, size, size[size > 0.0].min(initial=np.inf) if size.any() else 0.0)
 
 
 def heights(problem: Problem, net: Network, f: Array, c: Array, unit: float, tol: float) -> Array:
