@@ -11,6 +11,7 @@ from reluflow.errors import ReluflowError
 from reluflow.landscape.canonical import Array
 from reluflow.problem import Problem
 
+MET = 1e-8  # bound and margin this close, relatively, are one
 WORKING = 64  # samples with which the search for the support starts, at most
 
 
@@ -19,8 +20,8 @@ class LinearMargin:
     """margin <= max over unit w of min_k y_k <w, x_k> <= upper_bound.
 
     margin: reached by the unit vector `w`. dual (n,): weights l >= 0 with sum 1;
-    upper_bound = |sum_k l_k y_k x_k|. support: samples with l_k > 0. status: "optimal" or
-    "infeasible": no hyperplane through the origin separates, margin and w are 0, and the bound,
+    upper_bound = |sum_k l_k y_k x_k|. support: samples with l_k > 0. status: "optimal", "gap left"
+    (margin and bound differ by more than 1e-8 of the bound) or "infeasible": no hyperplane through the origin separates, margin and w are 0, and the bound,
     which `dual` proves, is 0 up to rounding.
     """
 
@@ -68,7 +69,9 @@ def linear_margin(problem: Problem, sign: int | None) -> LinearMargin:
     upper = float(np.linalg.norm(weights @ U))
     upper += 4.0 * float(np.finfo(float).eps) * (n + d) * float(weights.sum())
     upper *= least / float(weights @ targets)
-    return LinearMargin(float((Z @ w).min()), upper, w, dual, np.flatnonzero(dual > 0.0), "optimal")
+    margin = float((Z @ w).min())
+    status = "optimal" if upper - margin <= MET * upper else "gap left"
+    return LinearMargin(margin, upper, w, dual, np.flatnonzero(dual > 0.0), status)
 
 
 def _infeasible(dual: Array, Z: Array) -> LinearMargin:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import G
 from reluflow.network import Network
-from reluflow.optimum.own_size import SAME, correction, heights, shares, sizes
+from reluflow.optimum.own_size import BLOCK, SAME, correction, heights, shares, sizes
 from reluflow.optimum.second_order import ALIVE, NO_INNER, NO_OUTER, ZERO, Neighbourhood, local_kind
 from reluflow.optimum.stationarity_global import (
     best_neuron,
@@ -19,7 +19,7 @@ from reluflow.optimum.stationarity_global import (
     reachable_share,
 )
 from reluflow.optimum.stationarity_result import Stationarity
-from reluflow.optimum.stationarity_sets import BLOCK, Kinks
+from reluflow.optimum.stationarity_sets import Kinks
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
@@ -107,9 +107,9 @@ def stationarity(
 
     changes = [_change(problem, s, v, c, h, tol) for s, v in zip(slopes, D, strict=True)]
     turning = np.array([np.abs(change).max() for change in changes])[index]
-    states = _states(problem, net, f, tol**2 if zero_tol is None else zero_tol)
+    states = _states(problem, net, f, tol**2 if zero_tol is None else zero_tol, kink_tol)
     states[(turning <= 10.0 * tol) & (net.log_norms > -np.inf) & (net.a != 0.0)] = ALIVE
-    each = _relative(problem, net, c, h, turning)
+    each = _relative(problem, net, c, h, turning, kink_tol)
     relative = float(each[states != ZERO].max(initial=0.0))
 
     reachable = reachable_part(problem, kinks, c)
@@ -196,7 +196,16 @@ def _change(
     return out
 
 
-def _relative(problem: Problem, net: Network, c: Array, h: Array, turning: Array) -> Array:
+def _activities(problem: Problem, directions: Array, kink_tol: float) -> Array:
+    """phi(<v_j, x_k>) of unit rows, 0 on the hyperplanes they lie on."""
+    p = directions @ problem.X.T
+    p[np.abs(p) <= kink_tol * np.linalg.norm(problem.X, axis=1)] = 0.0
+    return np.asarray(np.maximum(p, problem.leak * p))
+
+
+def _relative(
+    problem: Problem, net: Network, c: Array, h: Array, turning: Array, kink_tol: float
+) -> Array:
     """By which share of its size some pull is off for each neuron (m,) to rest.
 
     w_j asks for a_j D = 0, a_j for G_c(w_j) = 0; each counts by the part of the neuron it moves.
@@ -204,8 +213,7 @@ def _relative(problem: Problem, net: Network, c: Array, h: Array, turning: Array
     out = np.zeros(net.m)
     block = max(1, BLOCK // problem.n)
     for start in range(0, net.m, block):
-        p = net.directions[start : start + block] @ problem.X.T
-        v = np.maximum(p, problem.leak * p) * h
+        v = _activities(problem, net.directions[start : start + block], kink_tol) * h
         size = np.abs(v).max(axis=1)
         unit = np.divide(v, size[:, None], out=np.zeros_like(v), where=size[:, None] > 0.0)
         total = np.einsum("jk,jk->j", unit, unit)
@@ -217,7 +225,9 @@ def _relative(problem: Problem, net: Network, c: Array, h: Array, turning: Array
     return np.nan_to_num(np.hypot(outer * turning, inner * out))  # zero neurons rest
 
 
-def _states(problem: Problem, net: Network, f: Array, zero_tol: float) -> NDArray[np.intp]:
+def _states(
+    problem: Problem, net: Network, f: Array, zero_tol: float, kink_tol: float
+) -> NDArray[np.intp]:
     """Which of its weights each neuron has."""
     size = sizes(problem, f)
     lengths = np.linalg.norm(problem.X, axis=1)
@@ -226,8 +236,7 @@ def _states(problem: Problem, net: Network, f: Array, zero_tol: float) -> NDArra
     effect = np.zeros(net.m)  # of |a||w| = 1: root mean square of outputs over sizes, where active
     block = max(1, BLOCK // problem.n)
     for start in range(0, net.m, block):
-        p = net.directions[start : start + block] @ problem.X.T
-        out = np.maximum(p, problem.leak * p)
+        out = _activities(problem, net.directions[start : start + block], kink_tol)
         active = out != 0.0
         with np.errstate(invalid="ignore"):
             share = np.where(active, out / np.where(lengths > 0.0, lengths, 1.0) * bound, 0.0)
