@@ -21,8 +21,9 @@ class LinearMargin:
 
     margin: reached by the unit vector `w`. dual (n,): weights l >= 0 with sum 1;
     upper_bound = |sum_k l_k y_k x_k|. support: samples with l_k > 0. status: "optimal", "gap left"
-    (margin and bound differ by more than 1e-8 of the bound) or "infeasible": no hyperplane through the origin separates, margin and w are 0, and the bound,
-    which `dual` proves, is 0 up to rounding.
+    (margin and bound differ by more than 1e-8 of the bound) or "infeasible": no hyperplane through
+    the origin separates, margin and w are 0, and the bound, which `dual` proves, is 0 up to
+    rounding.
     """
 
     margin: float

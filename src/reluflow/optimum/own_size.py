@@ -33,8 +33,10 @@ BLOCK = 1 << 22  # inner products <w_j, x_k> held at once
 def on_range(A: Array, g: Array, sizes: Array | None = None) -> Array:
     """Orthogonal projection of g (n,) on the range of A (n, p), whose rows may differ in size.
 
-    sizes (n,) are those of the rows, or of the terms they are differences of. Householder reflections with rows sorted by size and columns pivoted err by rounding relative
-    to each row (Cox and Higham, BIT 38, 1998); what is left of a row counts as zero below `SAME` times its own size.
+    sizes (n,) are those of the rows, or of the terms they are differences of. Householder
+    reflections with rows sorted by size and columns pivoted err by rounding relative to each row
+    (Cox and Higham, BIT 38, 1998); what is left of a row counts as zero below `SAME` times its
+    own size.
     """
     top = np.abs(A).max(axis=1, initial=0.0) if sizes is None else sizes
     order = np.argsort(-top, kind="stable")

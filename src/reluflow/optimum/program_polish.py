@@ -98,9 +98,7 @@ def _newton(task: Task, v: Array, s: Array, c: Array, kink: float) -> Point | No
         # symmetric scaling by the sizes of neurons and labels, which may differ much
         lengths = np.concatenate([np.full(p.stop - p.start, np.linalg.norm(x[p])) for p in parts])
         scale = np.sqrt(np.append(lengths, 1.0 / targets))
-        step = scale * np.linalg.lstsq(
-            scale[:, None] * J * scale, -scale * error, rcond=1e-13
-        )[0]
+        step = scale * np.linalg.lstsq(scale[:, None] * J * scale, -scale * error, rcond=1e-13)[0]
         x, c_on = x + step[: len(x)], c_on + step[len(x) :]
         if not all(np.linalg.norm(x[p]) > 0.0 for p in parts):
             return None

@@ -175,9 +175,7 @@ def _rates(problem: Problem, W: Array, c: Array) -> Array:
     return out
 
 
-def _change(
-    problem: Problem, slopes: Array, D: Array, c: Array, h: Array, tol: float
-) -> Array:
+def _change(problem: Problem, slopes: Array, D: Array, c: Array, h: Array, tol: float) -> Array:
     """The least change of the pulls, in shares (n,), for which a neuron of these slopes rests.
 
     Where the work is large and |D| alone shows that more than tol is needed, the bound
