@@ -165,7 +165,7 @@ def test_nearly_parallel_samples_are_not_parallel(angle):
 
 @pytest.mark.parametrize("seed", range(25))
 def test_least_norm_is_that_of_rescaled_samples(seed):
-    """f is homogeneous in x: dividing a sample and its label by a number changes no interpolator."""
+    """f is homogeneous in x: rescaling a sample with its label changes no interpolator."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 6)), int(rng.integers(2, 4))
     X, y, s = directions(rng, n, d), rng.normal(size=n), spread(rng, n, 16)
@@ -181,22 +181,23 @@ def test_least_norm_is_that_of_rescaled_samples(seed):
 def test_every_label_is_fitted_at_its_own_size(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
-    y = rng.choice([-1.0, 1.0], n) * spread(rng, n, 8)
+    y = rng.choice([-1.0, 1.0], n) * spread(rng, n, 16)
     orthonormal = min_norm(Problem(np.eye(n), y))  # 2 (|y+| + |y-|)
     sides = [np.linalg.norm(y[y > 0]), np.linalg.norm(y[y < 0])]
     assert orthonormal.lower_bound == pytest.approx(2 * sum(sides), rel=1e-8)
-    found = min_norm(Problem(directions(rng, n, 3), y))
+    X = directions(rng, n, 3)
+    found = min_norm(Problem(X, y))
     assert found.status != "infeasible"
-    for each, X in ((orthonormal, np.eye(n)), (found, None)):
+    for each, samples in ((orthonormal, np.eye(n)), (found, X)):
         if each.network is None:
             assert each.status == "gap left"
-        elif X is not None:
-            np.testing.assert_allclose(Problem(X, y).outputs(each.network), y, rtol=1e-5)
+        else:
+            np.testing.assert_allclose(Problem(samples, y).outputs(each.network), y, rtol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_margins_of_samples_of_all_sizes(seed):
-    """Orthogonal samples s_k e_k: v+ = sum of e_k / s_k over a class, margin 1/(2 (|v+| + |v-|))."""
+    """Samples s_k e_k: v+, v- = sum of e_k / s_k over a class, margin 1/(2 (|v+| + |v-|))."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
     y, s = rng.choice([-1.0, 1.0], n), spread(rng, n, 12)

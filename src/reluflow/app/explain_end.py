@@ -89,19 +89,21 @@ def log_sizes_of(problem: Problem, net: Network) -> Array:
         return np.log(np.maximum(np.abs(problem.outputs(net)), label_sizes(problem.y)))
 
 
-def felt_features(problem: Problem, net: Network) -> Array:
-    """How much of some sample's own output each feature (d,) makes at most."""
+def leading_share(problem: Problem, net: Network) -> Array:
+    """Share of the samples (d,) whose own output comes mostly from each feature."""
     labels, sizes = carriers(problem, net), log_sizes_of(problem, net)
-    products, most = net.log_norms + net.log_outer, np.zeros(problem.d)
+    products, led = net.log_norms + net.log_outer, np.zeros(problem.X.shape, dtype=bool)
     for k in range(int(labels.max(initial=-1)) + 1):
         members = np.flatnonzero(labels == k)
         total = float(np.logaddexp.reduce(products[members]))
         v = np.exp(products[members] - total) @ net.directions[members]
-        active = (problem.X @ v > 0.0) | (problem.leak > 0.0)
-        with np.errstate(over="ignore"):
-            parts = np.abs(v * problem.X[active]) * np.exp(total - sizes[active])[:, None]
-        most = np.maximum(most, parts.max(axis=0, initial=0.0))
-    return most
+        active = np.flatnonzero((problem.X @ v > 0.0) | (problem.leak > 0.0))
+        parts = np.abs(v * problem.X[active])
+        first = np.argmax(parts, axis=1)
+        with np.errstate(divide="ignore"):
+            most = np.log(parts.max(axis=1)) + total >= sizes[active] - np.log(2.0)
+        led[active[most], first[most]] = True
+    return np.asarray(led.mean(axis=0))
 
 
 def groups_of(problem: Problem, net: Network) -> tuple[Group, ...]:

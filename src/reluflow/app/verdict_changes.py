@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reluflow.app.explain_end import felt_features, fitted
+from reluflow.app.explain_end import fitted, leading_share
 from reluflow.app.explain_words import (
     FAINT,
     count,
@@ -51,8 +51,8 @@ def ignored(e: Explanation) -> str:
                 f"{off[worst]:.3g}, at sample {worst})"
             )
     strong = np.max([strengths(problem, g.direction) for g in e.groups], axis=0)
-    if (strong < FAINT).any():  # it may still make the output of some sample
-        strong = np.maximum(strong, felt_features(problem, e.run.final))
+    if (strong < FAINT).any():  # it may still make the outputs of small labels
+        strong = np.maximum(strong, leading_share(problem, e.run.final))
     faint = [n for n, s in zip(feature_names(problem), strong, strict=True) if s < FAINT]
     if faint and problem.d <= 30:
         verb = "moves" if len(faint) == 1 else "move"
