@@ -83,6 +83,8 @@ def moment(solver: Any) -> str:
     data = solver.data if hasattr(solver, "data") else solver.state.data
     if not data.by_loss:
         return f"time {solver.t:.6g}"
+    if solver.log_time == -math.inf:
+        return "time 0"
     late = solver.log_time > 690.0  # no float holds it
     return f"time exp({solver.log_time:.6g})" if late else f"time {shown(solver.log_time)}"
 
