@@ -43,7 +43,7 @@ def ignored(e: Explanation) -> str:
         far = np.flatnonzero(~fitted(problem, e.outputs, _OFF))
         if far.size:
             off = np.abs(e.outputs - problem.y)
-            worst = int(np.argmax(off))
+            worst = int(far[np.argmax(off[far])])
             verb = "stays" if far.size == 1 else "stay"
             parts.append(
                 f"{samples(far.tolist(), problem.n)} {verb} unfitted, by more than "
