@@ -124,7 +124,7 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
     A neuron that slides on the hyperplane of a sample has <w, x> = 0 up to rounding, whose sign
     says nothing: of the slopes in [leak, 1] that one counts for which the tangential part is least.
     """
-    from reluflow.kernels.boxls import box_least_norm
+    from scipy.optimize import lsq_linear
 
     p, net = evidence.problem, evidence.path[i]
     W, a = net.weights()
@@ -145,8 +145,10 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
         k = np.flatnonzero(kinked[:, j])
         Z = ((1 - p.leak) * share[k] * a[j])[:, None] * p.X[k]
         felt = np.linalg.norm(Z, axis=1) > EPS * size  # the others pull by nothing, or underflow
-        k, Z = k[felt], np.ascontiguousarray(Z[felt])
-        box_least_norm(inner[j].copy(), Z, 0.0, np.empty(len(k)), inner[j])
+        k, Z = k[felt], Z[felt]
+        if len(k):
+            fit = lsq_linear(Z.T, -inner[j], (0.0, 1.0), method="bvls", tol=EPS)
+            inner[j] = inner[j] + fit.x @ Z
     across = math.sqrt(float(np.sum(inner**2) + np.sum(outer**2))) / size
     return value, along, across
 
