@@ -114,7 +114,12 @@ def test_margin_loss_finds_the_largest_margin():
     found = explain(datasets.toy6(), progress=False)
     text = said(found)
     assert "behaves as two neurons and separates all samples" in text["In short"]
-    assert "no network of any width has more" in text["In short"]
+    share = 100 * found.margin / found.optimum.margin
+    assert share < 100.0
+    said_share = float(re.search(r"([\d.]+) % of the largest of any network", text["In short"])[1])
+    assert said_share <= share < said_share + 1e-3
+    assert f"{said_share}" in text["Best possible"]
+    assert "no network" not in text["In short"]
     assert found.margin == pytest.approx(found.optimum.margin, rel=1e-4)
     assert [r.jump for r in found.comparison.rows] == [1, 2]
     assert [r.leading for r in found.comparison.rows] == [False, True]
@@ -255,7 +260,8 @@ def test_words():
     assert count(1, "neuron") == "one neuron"
     assert count(12, "neuron") == "12 neurons"
     assert listed(["a", "b", "c"]) == "a, b and c"
-    assert samples([0, 1], 2) == "all 2 samples"
+    assert samples([0, 1], 2) == "both samples"
+    assert samples([0, 1, 2], 3) == "all 3 samples"
     assert samples([1], 3) == "sample 1"
     problem = Problem(np.eye(2), np.ones(2))
     assert reads(problem, np.array([0.01, -1.0])) == "x1 (-)"

@@ -228,8 +228,8 @@ def test_a_search_cut_short_says_so():
     check(problem, found)
     assert (found.status, found.exact) == ("gap left", False)
     assert found.gap > 0.01 * found.margin
-    short = max_margin(datasets.figure1_middle(), rounds=1)
-    full = max_margin(datasets.figure1_middle())
+    short = max_margin(datasets.figure1_right(), rounds=1)
+    full = max_margin(datasets.figure1_right())
     assert short.margin < full.margin < short.upper_bound
 
 

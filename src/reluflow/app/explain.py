@@ -13,14 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.app.explain_compare import Comparison
-from reluflow.app.explain_end import Group, LargeStart, linear_fit, normalized_margin
+from reluflow.app.explain_end import (
+    SILENT,
+    Group,
+    LargeStart,
+    fitted,
+    linear_fit,
+    normalized_margin,
+    silent_on,
+)
 from reluflow.app.explain_settings import Settings, pulls
 from reluflow.claims.verdict import Status, Verdict
+from reluflow.errors import ReluflowError
 from reluflow.landscape.align import Alignment
 from reluflow.landscape.result import ExtremalVectors
 from reluflow.network import Network
 from reluflow.optimum.certificate_file import Certificate
 from reluflow.optimum.kkt import KKT
+from reluflow.optimum.kkt_modes import settling_rate
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.optimum.min_norm import MinNorm
 from reluflow.optimum.stationarity_result import Stationarity
@@ -111,9 +121,31 @@ class Explanation:
 
     @property
     def silent(self) -> bool:
-        """Whether the network has no output to speak of."""
-        reach = float(np.abs(self.problem.y).max()) or 1.0
-        return bool(np.abs(self.outputs).max() <= 1e-6 * reach)
+        """Whether the network has no output to speak of, on any sample beside its label."""
+        if not self.problem.y.any():
+            return bool(np.abs(self.outputs).max() <= SILENT)
+        return bool(silent_on(self.problem, self.outputs).all())
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether every label is fitted, each up to a small share of its own size."""
+        return not self.problem.loss.margin and bool(fitted(self.problem, self.outputs).all())
+
+    @cached_property
+    def unlearnt(self) -> NDArray[np.bool_]:
+        """Samples (n,) on which the network at the end has no output to speak of."""
+        return silent_on(self.problem, self.outputs)
+
+    @cached_property
+    def settling(self) -> float | None:
+        """Slowest rate r at which the direction at the end settles, as |theta|^-r; margin losses
+        on data whose KKT conditions were looked at."""
+        if self.kkt is None or not np.isfinite(self.kkt.residual) or not self.groups:
+            return None
+        try:
+            return settling_rate(self.problem, self.run.final)
+        except (ReluflowError, np.linalg.LinAlgError):
+            return None
 
     @property
     def unmoved(self) -> bool:

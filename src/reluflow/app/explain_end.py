@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.optimum.embedding import collapse, neuron_groups
+from reluflow.optimum.own_size import label_sizes
 from reluflow.optimum.stationarity_result import Stationarity
 from reluflow.problem import Problem
 from reluflow.trajectory.observables import OBSERVABLES
@@ -18,10 +19,42 @@ from reluflow.trajectory.observables import OBSERVABLES
 Array = NDArray[np.float64]
 
 ANGLE = 0.05  # radians within which neurons at the end count as one direction
-LEAST = 0.03  # sqrt(|a||w|) relative to the largest below which a neuron does not count
+LEAST = 1e-3  # of a sample's output or label: a neuron that makes less of each does not count
 _ADDED = 6  # neurons added at most in the search for an interpolator
 _LOCATED = 5_000  # m n d up to which the run from a larger scale locates its kinks
-_FITS = 1e-8  # loss relative to the first one that counts as interpolation
+FITS = 1e-4  # error over its own label up to which a sample counts as fitted: 1e-8 of its loss
+SILENT = 1e-6  # output over its own label up to which a sample counts as not learnt
+
+
+def fitted(problem: Problem, f: Array, share: float = FITS) -> NDArray[np.bool_]:
+    """Samples (n,) whose error is at most ``share`` of their own label."""
+    return np.asarray(np.abs(f - problem.y) <= share * label_sizes(problem.y))
+
+
+def silent_on(problem: Problem, f: Array) -> NDArray[np.bool_]:
+    """Samples (n,) on which the outputs f are nothing beside their own label."""
+    return np.asarray(np.abs(f) <= SILENT * label_sizes(problem.y))
+
+
+def carriers(problem: Problem, net: Network) -> NDArray[np.intp]:
+    """Group (m,) of each neuron that carries the network, -1 for the others.
+
+    A neuron counts when on some sample its output is at least `LEAST` of the largest one there and
+    of the sample's own label: one that fits a small label counts beside those of large ones.
+    """
+    log_size = net.log_norms + net.log_outer
+    p = net.directions @ problem.X.T
+    with np.errstate(divide="ignore"):
+        felt = log_size[:, None] + np.log(np.abs(np.maximum(p, problem.leak * p)))
+        own = np.log(label_sizes(problem.y))
+    line = np.maximum(felt.max(axis=0, initial=-np.inf), own) + np.log(LEAST)
+    counts = np.flatnonzero(((felt >= line) & (felt > -np.inf)).any(axis=1))
+    labels = np.full(net.m, -1, dtype=np.intp)
+    if counts.size:
+        scale = None if net.log_scale is None else net.log_scale[counts]
+        part = Network(net.W[counts], net.a[counts], scale, net.leak, net.bias)
+        labels[counts] = neuron_groups(part, angle=ANGLE)[0]
+    return labels
 
 
 @dataclass(frozen=True)
@@ -50,21 +83,48 @@ class Group:
         }  # fmt: skip
 
 
+def log_sizes_of(problem: Problem, net: Network) -> Array:
+    """Logarithm of the larger of |f_k| and |y_k| (n,): the size of a sample's own output."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(np.abs(problem.outputs(net)), label_sizes(problem.y)))
+
+
+def leading_share(problem: Problem, net: Network) -> Array:
+    """Share of the samples (d,) whose own output comes mostly from each feature."""
+    labels, sizes = carriers(problem, net), log_sizes_of(problem, net)
+    products, led = net.log_norms + net.log_outer, np.zeros(problem.X.shape, dtype=bool)
+    for k in range(int(labels.max(initial=-1)) + 1):
+        members = np.flatnonzero(labels == k)
+        total = float(np.logaddexp.reduce(products[members]))
+        v = np.exp(products[members] - total) @ net.directions[members]
+        active = np.flatnonzero((problem.X @ v > 0.0) | (problem.leak > 0.0))
+        parts = np.abs(v * problem.X[active])
+        first = np.argmax(parts, axis=1)
+        with np.errstate(divide="ignore"):
+            most = np.log(parts.max(axis=1)) + total >= sizes[active] - np.log(2.0)
+        led[active[most], first[most]] = True
+    return np.asarray(led.mean(axis=0))
+
+
 def groups_of(problem: Problem, net: Network) -> tuple[Group, ...]:
     """Directions that carry the network, by falling share; empty for one that is still silent."""
-    labels, count = neuron_groups(net, angle=ANGLE, least=LEAST)
+    labels = carriers(problem, net)
+    count = int(labels.max(initial=-1)) + 1
     size = net.log_norms + net.log_outer
     if count == 0 or not np.isfinite(size.max()):
         return ()
     weight = np.exp(size - size.max())
     radius = np.linalg.norm(problem.X, axis=1)
+    least = log_sizes_of(problem, net) + np.log(LEAST)
     found = []
     for k in range(count):
         members = np.flatnonzero(labels == k)
         v = weight[members] @ net.directions[members]
         v /= np.linalg.norm(v)
         height = problem.X @ v
-        edge = np.abs(height) <= 1e-4 * radius
+        with np.errstate(divide="ignore"):
+            output = np.logaddexp.reduce(size[members]) + np.log(np.abs(height))
+        edge = (np.abs(height) <= 1e-4 * radius) & (output <= least)
         found.append(
             Group(
                 v,
@@ -87,10 +147,9 @@ def interpolator(problem: Problem, point: Stationarity) -> Network | None:
     from reluflow.optimum.stationarity import stationarity
 
     try:
-        small, _ = collapse(point.network, angle=ANGLE, least=LEAST)
+        small, _ = collapse(point.network, carriers(problem, point.network))
     except ReluflowError:
         return None
-    first = float(problem.value(np.zeros(problem.n)))
     try:
         now = stationarity(problem, small)
         for _ in range(_ADDED):
@@ -98,12 +157,12 @@ def interpolator(problem: Problem, point: Stationarity) -> Network | None:
                 return None
             with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is no result
                 run = flow(problem, now.widened(), max_steps=20_000, progress=False)
-                loss = float(problem.value(problem.outputs(run.final)))
+                f = problem.outputs(run.final)
             if run.status.code == "interrupted":
                 raise KeyboardInterrupt
-            if not np.isfinite(loss):
+            if not np.isfinite(f).all():
                 return None
-            if loss <= _FITS * first:
+            if fitted(problem, f).all():
                 return run.final
             now = stationarity(problem, run.final)
     except ReluflowError:
@@ -119,12 +178,13 @@ class LargeStart:
     margin: float | None
     directions: int
     finished: bool
+    fits: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {
             "loss": self.loss, "normalized_margin": self.margin, "directions": self.directions,
-            "finished": self.finished,
+            "finished": self.finished, "fits": self.fits,
         }  # fmt: skip
 
 
@@ -150,13 +210,15 @@ def from_large(problem: Problem, net: Network) -> LargeStart | None:
         return None
     if run.status.code == "interrupted":
         raise KeyboardInterrupt
+    f = problem.outputs(run.final)
     with np.errstate(over="ignore"):
-        loss = float(np.exp(problem.log_value(problem.outputs(run.final))))
+        loss = float(np.exp(problem.log_value(f)))
     return LargeStart(
         loss,
         normalized_margin(problem, run.final) if margin else None,
         len(groups_of(problem, run.final)),
         run.status.ok,
+        not margin and bool(fitted(problem, f, 10 * FITS).all()),  # it stops at a small loss
     )
 
 
@@ -168,5 +230,5 @@ def normalized_margin(problem: Problem, net: Network) -> float:
 def linear_fit(problem: Problem, f: Array) -> bool:
     """Whether outputs are those of the least-squares linear function of the features."""
     beta = np.linalg.lstsq(problem.X, problem.y, rcond=None)[0]
-    reach = max(float(np.abs(problem.y).max()), 1e-300)
-    return bool(np.abs(f - problem.X @ beta).max() <= 1e-5 * reach)
+    size = label_sizes(problem.y) + np.abs(f)
+    return bool((np.abs(f - problem.X @ beta) <= 1e-5 * size).all())

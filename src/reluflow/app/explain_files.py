@@ -110,6 +110,7 @@ def as_dict(e: Explanation) -> dict[str, Any]:
                 "escape_bound": e.point.escape_bound,
             },
             "kkt_residual": None if e.kkt is None else e.kkt.residual,
+            "settling_rate": e.settling,
         },
         "optimum": _optimum(e),
         "larger_scale": None if e.large is None else e.large.to_dict(),

@@ -10,7 +10,7 @@ import numpy as np
 
 from reluflow.app.explain import Explanation
 from reluflow.app.explain_compare import compare
-from reluflow.app.explain_end import from_large, groups_of, interpolator
+from reluflow.app.explain_end import fitted, from_large, groups_of, interpolator
 from reluflow.app.explain_files import RUN, WORK, prepare
 from reluflow.app.explain_kernels import FlowKernels
 from reluflow.app.explain_proofs import (
@@ -116,8 +116,8 @@ def _gather(
     point, multipliers = conditions(stages, problem, run)
     small, big = None, None
     light = net.m * problem.X.size <= SMALL_RUN
-    fitted = loss <= 1e-8 * float(problem.value(np.zeros(problem.n)))
-    if point is not None and point.gain > 0.0 and optimum is not None and not fitted:
+    done = bool(fitted(problem, f).all())
+    if point is not None and point.gain > 0.0 and optimum is not None and not done:
         small = interpolator(problem, point) if light else None
     big = stages.run(
         "larger scale", lambda: from_large(problem, net), "" if light else too_large(problem)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from reluflow.prediction.process import JumpProcess
 
 _ROWS = 40  # of a table
-_LATE = 1e9  # time beyond which margins are drawn on the clock of the loss
+_LATE = 1e9  # time beyond which margins are drawn against its logarithm
 _FEATURES = 30  # beyond it directions are not drawn feature by feature
 
 
@@ -101,14 +101,24 @@ def _curves(page: Page, e: Explanation, run: Trajectory, process: JumpProcess | 
     if e.problem.loss.margin and (
         run.networks is not None or "normalized_margin" in run.observables
     ):
-        near = float(real_times(e.run)[-1]) < _LATE
-        curves.append(margins_panel(run if near else e.run))
+        curves.append(_margins(e, run))
     words = "Dashed: jump times predicted without training. " if process is not None else ""
     words += "Each line of sizes is a neuron: those that grow do so at a constant rate until they "
     page.figure(
         Picture(curves, columns=min(len(curves), 2), height=3.2),
         words + "carry the function.",
     )
+
+
+def _margins(e: Explanation, run: Trajectory) -> Panel:
+    """Margins against log10 of time where the run goes on beyond any axis of time."""
+    if float(real_times(e.run)[-1]) < _LATE or "log_time" not in e.run.observables:
+        return margins_panel(run)
+    logs = np.asarray(e.run["log_time"], dtype=float) / np.log(10.0)
+    first = logs[np.isfinite(logs)].min(initial=0.0)
+    late = replace(run, times=np.maximum(logs, first))
+    ends = (float(first), float(logs[-1]))
+    return replace(margins_panel(late), xlabel="log10 of time", xscale="linear", xlim=ends)
 
 
 def _loss(e: Explanation, run: Trajectory) -> Panel:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reluflow.app.explain_settings import STATE_BYTES, Settings
 from reluflow.errors import ReluflowError
-from reluflow.flow.stops import Settled, Stop, loss_below, stationary
+from reluflow.flow.stops import Settled, Stop, loss_below, moment, stationary
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
@@ -26,6 +26,8 @@ _RECORDS = 240  # up to the horizon; later ones are spaced geometrically
 _RATIO = 1.04
 _STILL = 1e-9  # gradient, over the largest one at the start, that counts as zero
 _FITTED = 10.0  # least margin y f from which a direction can be the last one
+_LATE, _LOOKS = 1e3, 50  # least margin from which a slow direction ends the run, and how often seen
+_CRAWLS = 0.1  # power of |theta| at which a direction settles too slowly to wait for
 _WIDE_LOSS = 1e-2  # where kinks are not located: share of the first loss at which a run ends
 _LOCATED = 1e7  # m n d beyond which kinks are not located
 _WIDE_RTOL = 1e-3  # of a step there: the loss is then off by about that much
@@ -64,6 +66,30 @@ class LastDirection(Settled):
 
 
 @dataclass(frozen=True)
+class SlowDirection(Stop):
+    """A direction that training on would hardly bring nearer to its limit.
+
+    Late, once in `_LOOKS` steps, the slowest mode around the direction is computed.
+    """
+
+    def met(self, solver: Any, problem: Problem) -> Status | None:
+        if solver.cost["steps"] % _LOOKS or float(np.min(problem.y * solver.f)) < _LATE:
+            return None
+        from reluflow.flow.driver import network_of
+        from reluflow.optimum.kkt_modes import settling_rate
+
+        rate = settling_rate(problem, network_of(problem, *solver.state.neurons()))
+        if not 0.0 < rate < _CRAWLS:
+            return None
+        left = 100 * 10 ** (-rate / 2)
+        return Status(
+            "slow",
+            f"The direction settles slowly: at a margin ten times as large {left:.3g} % of its "
+            "distance to the limit would be left.",
+        )
+
+
+@dataclass(frozen=True)
 class Spent(Stop):
     """A budget of processor time: unlike one of the clock, a busy machine does not shorten it."""
 
@@ -73,7 +99,8 @@ class Spent(Stop):
     def met(self, solver: Any, problem: Problem) -> Status | None:
         if time.process_time() - self.began <= self.seconds:
             return None
-        said = f"The budget of {self.seconds:g} seconds of processor time ended at {solver.t:.6g}."
+        when = moment(solver)
+        said = f"The budget of {self.seconds:g} seconds of processor time ended at {when}."
         return Status("max_seconds", said, ok=False)
 
 
@@ -123,7 +150,7 @@ def simulate(
     stops: list[Any] = [stationary(_STILL * fastest_possible(problem))]
     unit = horizon / _RECORDS
     if margin:
-        stops = [LastDirection(), stationary(1e-9)]
+        stops = [LastDirection(), SlowDirection(), stationary(1e-9)]
         unit *= float(problem.value(np.zeros(problem.n)))  # ds = L dt
     budget: dict[str, Any] = {"max_steps": 200_000}
     if wide:

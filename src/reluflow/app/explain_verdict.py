@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reluflow.app.explain_settings import pulls
-from reluflow.app.explain_words import ZERO, count, number
+from reluflow.app.explain_words import count, number, share
 from reluflow.app.verdict_changes import ignored, scale, width
 from reluflow.app.verdict_directions import directions
-from reluflow.app.verdict_end import BEST, best, end
+from reluflow.app.verdict_end import best, end
 from reluflow.app.verdict_jumps import jumps
 from reluflow.optimum.max_margin import NetworkMargin
 
@@ -48,13 +48,18 @@ def _short(e: Explanation) -> str:
         "So far (the simulation was cut short) the" if cut else "The"
     ) + f" network of {e.net.m:,} neurons behaves as {count(K, 'neuron')}"
     if e.problem.loss.margin:
-        wrong = int((e.margins <= 0).sum())
-        if wrong:
-            where = f"{wrong:,} of {e.problem.n:,} samples ({100 * wrong / e.problem.n:.2g} %)"
-            return f"{what} and leaves {where} on the wrong side."
+        wrong, undecided = int(((e.margins <= 0) & ~e.unlearnt).sum()), int(e.unlearnt.sum())
+        left = [(wrong, "on the wrong side"), (undecided, "undecided (f is 0 there)")]
+        if wrong or undecided:
+            where = " and ".join(
+                f"{k:,} of {e.problem.n:,} samples ({100 * k / e.problem.n:.2g} %) {place}"
+                for k, place in left
+                if k
+            )
+            return f"{what} and leaves {where}."
         tail = f"and separates all samples, with normalised margin {number(e.margin)}"
-        return f"{what} {tail}; {_margin_word(e)}."
-    if e.loss <= ZERO * e.first_loss:
+        return f"{what} {tail}: {_margin_word(e)}."
+    if e.fits:
         return f"{what} and fits every label."
     line = ""
     if e.linear:
@@ -69,11 +74,13 @@ def _short(e: Explanation) -> str:
 
 
 def _margin_word(e: Explanation) -> str:
+    """How much of the largest margin of any network the run has reached."""
     if not isinstance(e.optimum, NetworkMargin):
         return "whether that is the best was not decided at this size"
-    best = e.optimum.upper_bound
-    if e.margin >= (1 - BEST) * best:
-        return "no network of any width has more"
-    if e.optimum.margin > e.margin:
-        return f"the best is {number(e.optimum.margin)}, so the end is not global"
-    return f"at most {number(best)} is possible"
+    best = e.optimum
+    if best.exact:
+        return (
+            f"{share(e.margin, best.margin)} of the largest of any network, {number(best.margin)}"
+        )
+    top = best.upper_bound
+    return f"{share(e.margin, top)} of {number(top)}, which no network exceeds"

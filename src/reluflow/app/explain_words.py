@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ _NAMES = 8  # listed at most
 NAMED = 2 * _NAMES  # samples beyond which only their number is said
 _SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 SHOWN = 4  # directions described, jumps listed
-ZERO = 1e-8  # loss over the first loss that counts as 0
+ALL = 1e-8  # of a whole that may be missing from all of it
 FAINT = 0.1  # of the strongest feature: below it a direction hardly reads a feature
 
 
@@ -38,7 +39,7 @@ def listed(items: Sequence[str]) -> str:
 def samples(index: Sequence[int], n: int) -> str:
     """``all 6 samples``, ``samples 0 and 3``, ``no sample``."""
     if len(index) == n:
-        return f"all {n:,} samples" if n > 1 else "the sample"
+        return {1: "the sample", 2: "both samples"}.get(n, f"all {n:,} samples")
     if not index:
         return "no sample"
     if len(index) > NAMED:
@@ -81,6 +82,15 @@ def number(value: float) -> str:
 def loss_number(value: float, first: float) -> str:
     """A loss; 0 where it is rounding beside the first one."""
     return "0" if value <= NOTHING * first else number(value)
+
+
+def share(part: float, whole: float) -> str:
+    """``99.98 %`` of a whole, never rounded up to all of it."""
+    rest = max(1.0 - part / whole, 0.0)
+    if rest <= ALL:
+        return "100 %"
+    digits = max(1, -math.floor(math.log10(100.0 * rest)) + 1)
+    return f"{math.floor(100.0 * (1.0 - rest) * 10**digits) / 10**digits:.{digits}f} %"
 
 
 def percent(value: float) -> str:

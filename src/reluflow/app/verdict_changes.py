@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reluflow.app.explain_end import fitted, leading_share
 from reluflow.app.explain_words import (
     FAINT,
-    ZERO,
     count,
     feature_names,
     listed,
@@ -21,7 +21,7 @@ from reluflow.app.explain_words import (
 if TYPE_CHECKING:
     from reluflow.app.explain import Explanation
 
-_OFF = 0.05  # residual over the largest label from which a sample counts as not fitted
+_OFF = 0.05  # error over its own label from which a sample counts as not fitted
 
 
 def ignored(e: Explanation) -> str:
@@ -32,29 +32,33 @@ def ignored(e: Explanation) -> str:
     read = np.zeros(problem.n, dtype=bool)
     for g in e.groups:
         read[list(g.active)] = True
-    unread = np.flatnonzero(~read & (problem.y != 0.0)) if problem.leak == 0.0 else np.empty(0, int)
-    if unread.size:
+    unread = np.flatnonzero(~read & e.unlearnt & (problem.y != 0.0))
+    if unread.size and problem.leak == 0.0:
         parts.append(f"no neuron reads {samples(unread.tolist(), problem.n)} (f stays 0 there)")
     if problem.loss.margin:
-        wrong = np.flatnonzero(e.margins <= 0)
+        wrong = np.flatnonzero((e.margins <= 0) & ~e.unlearnt)
         if wrong.size:
             parts.append(f"{samples(wrong.tolist(), problem.n)} not classified rightly")
     else:
-        off = np.abs(e.outputs - problem.y)
-        far = np.flatnonzero(off > _OFF * np.abs(problem.y).max())
+        far = np.flatnonzero(~fitted(problem, e.outputs, _OFF))
         if far.size:
-            worst = int(np.argmax(off))
+            off = np.abs(e.outputs - problem.y)
+            worst = int(far[np.argmax(off[far])])
             verb = "stays" if far.size == 1 else "stay"
             parts.append(
-                f"{samples(far.tolist(), problem.n)} {verb} unfitted (largest error "
+                f"{samples(far.tolist(), problem.n)} {verb} unfitted, by more than "
+                f"{100 * _OFF:g} % of {'its' if far.size == 1 else 'their'} label (largest error "
                 f"{off[worst]:.3g}, at sample {worst})"
             )
     strong = np.max([strengths(problem, g.direction) for g in e.groups], axis=0)
+    if (strong < FAINT).any():  # it may still make the outputs of small labels
+        strong = np.maximum(strong, leading_share(problem, e.run.final))
     faint = [n for n, s in zip(feature_names(problem), strong, strict=True) if s < FAINT]
     if faint and problem.d <= 30:
         verb = "moves" if len(faint) == 1 else "move"
-        noun = "feature" if len(faint) == 1 else "features"
-        parts.append(f"{noun} {listed(faint)} hardly {verb} any neuron")
+        noun = "feature " if len(faint) == 1 else "features "
+        noun = "" if faint == ["the constant"] else noun
+        parts.append(f"{noun}{listed(faint)} hardly {verb} any neuron")
     elif faint:
         parts.append(f"{len(faint)} of {problem.d} features hardly move any neuron")
     if not parts:
@@ -95,7 +99,7 @@ def scale(e: Explanation) -> str:
             f"{number(L.loss)} when its budget of steps ends (estimated)."
         )
     here = "none" if e.silent else count(len(e.groups), "direction").split()[0]
-    where = f"loss {number(L.loss)}" if L.loss > ZERO * e.first_loss else "loss 0"
+    where = "loss 0" if L.fits else f"loss {number(L.loss)}"
     if L.margin is not None:
         where = f"normalised margin {number(L.margin)}"
     return (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reluflow.app.explain_end import carriers
 from reluflow.app.explain_words import NAMED, SHOWN, count, listed, reads, samples
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def directions(e: Explanation) -> str:
     """Where neurons turn first, and the directions that carry the network at the end."""
     first = _estimated(e) if e.alignment is None else _early(e, e.alignment)
-    return " ".join([first, *_groups(e)])
+    return " ".join([first, *_groups(e), *_others(e)])
 
 
 def _estimated(e: Explanation) -> str:
@@ -83,6 +84,27 @@ def _groups(e: Explanation) -> list[str]:
     if K > SHOWN:
         lines.append(f"{K - SHOWN} weaker directions are in the report.")
     return lines
+
+
+def _others(e: Explanation) -> list[str]:
+    """Where neurons went that grow at first and are in none of the directions at the end."""
+    if e.alignment is None or not e.groups or e.silent:
+        return []
+    left = e.alignment.growing & (carriers(e.problem, e.run.final) < 0)
+    k = int(left.sum())
+    if not k:
+        return []
+    size = e.run.final.log_norms + e.run.final.log_outer
+    part = float(np.exp(np.logaddexp.reduce(size[left]) - np.logaddexp.reduce(size)))
+    grow = "grows" if k == 1 else "grow"
+    if part < 1e-9:
+        stay = "stays as small as at the start" if k == 1 else "stay as small as at the start"
+        return [f"{count(k, 'neuron').capitalize()} more that {grow} at first {stay}."]
+    verb = "is" if k == 1 else "are"
+    return [
+        f"{count(k, 'neuron').capitalize()} more that {grow} {verb} too small to count: "
+        f"{100 * part:.2g} % of the output{' together' if k > 1 else ''}."
+    ]
 
 
 def _classes(e: Explanation, active: tuple[int, ...]) -> str:

@@ -13,6 +13,8 @@ from reluflow.app.explain_words import SHOWN, count, listed, loss_number, percen
 if TYPE_CHECKING:
     from reluflow.app.explain import Explanation
 
+POOR = 0.15  # relative difference of times from which a prediction is called poor
+
 
 def jumps(e: Explanation) -> str:
     """When neurons become large, predicted and simulated, and whether the two agree."""
@@ -57,14 +59,30 @@ def _agreement(c: Comparison) -> str:
                 f"{100 * min(least, 0.9999):.4g} % of the network or more"
             )
         return text + "."
+    poor = _poor(c)
     if c.fragile:
         return (
-            " At this scale other neurons come at almost the same time, or before the plateau is "
-            "reached: the order of the limit need not show; a smaller scale would separate them."
+            f"{poor} At this scale other neurons come at almost the same time, or before the "
+            "plateau is reached: the order of the limit need not show; a smaller scale would "
+            "separate them."
         )
     other = " Other neurons jump than those predicted." if c.who is False else ""
-    ends = "the ends agree" if c.ends_meet else "the ends differ too"
-    return f" The simulation differs; {ends}.{other}"
+    ends = "the losses agree" if c.ends_meet else "the losses differ too"
+    return f"{poor or ' The simulation differs.'} At the end {ends}.{other}"
+
+
+def _poor(c: Comparison) -> str:
+    """By how much the prediction is off, where that is much."""
+    off = [(row.jump, row.difference) for row in c.rows if row.difference is not None]
+    unseen = [str(row.jump) for row in c.rows if row.simulated is None]
+    worst = max(off, key=lambda each: abs(each[1]), default=None)
+    parts = []
+    if worst is not None and abs(worst[1]) > POOR:
+        when = "later" if worst[1] > 0 else "earlier"
+        parts.append(f"jump {worst[0]} comes {100 * abs(worst[1]):.3g} % {when} than predicted")
+    if unseen:
+        parts.append(f"jump{'s' if len(unseen) > 1 else ''} {listed(unseen)} cannot be seen")
+    return f" The prediction is poor: {' and '.join(parts)}." if parts else ""
 
 
 def _estimated(e: Explanation) -> str:

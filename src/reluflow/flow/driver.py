@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reluflow.flow.cones import State
 from reluflow.flow.solver import Solver
-from reluflow.flow.stops import Loss, Stop, shown
+from reluflow.flow.stops import Loss, Stop, moment, shown
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
@@ -85,12 +85,12 @@ class Driver:
             while status is None:
                 elapsed = self.spent + clock_time.monotonic() - began
                 if interrupt.requested:
-                    status = Status("interrupted", f"Interrupted at {solver.t:.6g}.", ok=False)
+                    status = Status("interrupted", f"Interrupted at {moment(solver)}.", ok=False)
                     break
                 if solver.cost["steps"] >= self.max_steps:
                     status = Status(
                         "max_steps",
-                        f"The budget of {self.max_steps} steps ended at {solver.t:.6g}: "
+                        f"The budget of {self.max_steps} steps ended at {moment(solver)}: "
                         "raise max_steps or rtol.",
                         ok=False,
                     )
@@ -98,7 +98,7 @@ class Driver:
                 if self.max_seconds is not None and elapsed > self.max_seconds:
                     status = Status(
                         "max_seconds",
-                        f"The budget of {self.max_seconds:g} seconds ended at {solver.t:.6g}.",
+                        f"The budget of {self.max_seconds:g} seconds ended at {moment(solver)}.",
                         ok=False,
                     )
                     break
@@ -124,13 +124,13 @@ class Driver:
             if status is not None:
                 break
         if status is None and solver.t >= self.end:
-            status = Status("finished", f"The flow reached {self.end:.6g}.")
+            status = Status("finished", f"The flow reached {moment(solver)}.")
         if status is None and solver.stuck > _MOST_ARRIVALS:
             status = Status(
-                "stuck", f"Kinks accumulate at {solver.t:.9g}: try a smaller rtol.", ok=False
+                "stuck", f"Kinks accumulate at {moment(solver)}: try a smaller rtol.", ok=False
             )
         if status is None and not math.isfinite(float(np.sum(solver.f))):
-            status = Status("diverged", f"Outputs are not finite at {solver.t:.6g}.", ok=False)
+            status = Status("diverged", f"Outputs are not finite at {moment(solver)}.", ok=False)
         if self.recorder.next() <= solver.t or (status is not None and self.recorder.policy.ends):
             self._record(solver.t, *solver.state.neurons(), solver.log_time)
         return status
@@ -147,7 +147,7 @@ class Driver:
             self._record_leap()
             return self._check()
         if go is not None or not math.isfinite(solver.h):
-            status = Status("still", f"Nothing moves any more after {solver.t:.6g}.")
+            status = Status("still", f"Nothing moves any more after {moment(solver)}.")
             if math.isfinite(self.end):
                 solver.t = self.end
             if self.recorder.policy.ends or math.isfinite(self.end):
@@ -197,7 +197,7 @@ class Driver:
             self._record(t, *self._final, solver.log_time_at(high))
         solver.log_time = solver.log_time_at(high)
         solver.t = t
-        return Status("loss", f"The loss fell to {shown(goal)}, the target, at {t:.6g}.")
+        return Status("loss", f"The loss fell to {shown(goal)}, the target, at {moment(solver)}.")
 
     # ------------------------------------------------------------------ results
     def trajectory(self, final: Network, status: Status, settings: Mapping[str, Any]) -> Trajectory:

@@ -78,6 +78,17 @@ class Stationary(Stop):
         )
 
 
+def moment(solver: Any) -> str:
+    """Gradient-flow time of a solver, for a sentence, also where its clock is the loss."""
+    data = solver.data if hasattr(solver, "data") else solver.state.data
+    if not data.by_loss:
+        return f"time {solver.t:.6g}"
+    if solver.log_time == -math.inf:
+        return "time 0"
+    late = solver.log_time > 690.0  # no float holds it
+    return f"time exp({solver.log_time:.6g})" if late else f"time {shown(solver.log_time)}"
+
+
 def shown(log: float) -> str:
     """exp(log) in words, also where no float holds it."""
     return f"{math.exp(log):.6g}" if log > -700 else f"exp({log:.6g})"
@@ -157,7 +168,7 @@ class Predicate(Stop):
         if not self.test(problem, net, solver.t):
             return None
         name = getattr(self.test, "__name__", "predicate")
-        return Status("predicate", f"The condition {name!r} holds at {solver.t:.6g}.")
+        return Status("predicate", f"The condition {name!r} holds at {moment(solver)}.")
 
 
 def loss_below(value: float | None = None, *, log: float | None = None) -> Stop:

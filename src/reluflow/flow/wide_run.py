@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from reluflow.flow.driver import network_of
-from reluflow.flow.stops import Loss, Predicate, Settled, Stationary, Stop, shown, turning
+from reluflow.flow.stops import Loss, Predicate, Settled, Stationary, Stop, moment, shown, turning
 from reluflow.flow.wide import Smooth, Step, Wide
 from reluflow.kernels.flow_types import Data
 from reluflow.network import Network
@@ -60,7 +60,7 @@ class WideRun:
         wide = self.wide
         if not math.isfinite(wide.h):
             wide.t = self.end if math.isfinite(self.end) else wide.t
-            return self.status("still", f"Nothing moves after {wide.t:.6g}.")
+            return self.status("still", f"Nothing moves after {moment(wide)}.")
         step = wide.step(self.end - wide.t)
         theta = self._target(step)
         last = wide.t + theta * step.h
@@ -98,14 +98,14 @@ class WideRun:
         """Why the flow ends here, or None."""
         wide = self.wide
         if not np.isfinite(wide.f).all():
-            return self.status("diverged", f"Outputs are not finite at {wide.t:.6g}.", ok=False)
+            return self.status("diverged", f"Outputs are not finite at {moment(wide)}.", ok=False)
         for stop in self.stops:
             if isinstance(stop, Loss):
                 if float(self.problem.log_value(wide.f)) <= stop.log_target:
                     return self.status("loss", "The loss is below the target.")
             elif isinstance(stop, Predicate):
                 if stop.test(self.problem, self.network(), wide.t):
-                    return self.status("predicate", f"The condition holds at {wide.t:.6g}.")
+                    return self.status("predicate", f"The condition holds at {moment(wide)}.")
             elif isinstance(stop, Stationary):
                 if wide.residual() <= stop.tol:
                     return self.status("stationary", f"The gradient is below {stop.tol:g}.")
@@ -115,7 +115,7 @@ class WideRun:
                 if stop.reached(growth, turn):
                     return self.status("settled", f"The direction has settled to {stop.tol:g}.")
         if wide.t >= self.end:
-            return self.status("finished", f"The flow reached {self.end:.6g}.")
+            return self.status("finished", f"The flow reached {moment(self.wide)}.")
         return None
 
     def record_now(self, ending: bool) -> None:
@@ -175,13 +175,13 @@ def flow_wide(
         while status is None:
             elapsed = clock_time.monotonic() - began
             if interrupt.requested:
-                status = run.status("interrupted", f"Interrupted at {wide.t:.6g}.", ok=False)
+                status = run.status("interrupted", f"Interrupted at {moment(wide)}.", ok=False)
                 break
             if wide.steps >= max_steps:
-                text = f"The budget of {max_steps} steps ended at {wide.t:.6g}."
+                text = f"The budget of {max_steps} steps ended at {moment(wide)}."
                 status = run.status("max_steps", text, ok=False)
             elif max_seconds is not None and elapsed > max_seconds:
-                text = f"The budget of {max_seconds:g} seconds ended at {wide.t:.6g}."
+                text = f"The budget of {max_seconds:g} seconds ended at {moment(wide)}."
                 status = run.status("max_seconds", text, ok=False)
             else:
                 status = run.move() or run.ended()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,13 +14,16 @@ from reluflow.network import Network
 from reluflow.optimum.columns_ascent import LANDSCAPE_TOL, directions, promising, reach
 from reluflow.optimum.columns_finish import NOTHING, SHARP, best_network, sharpened
 from reluflow.optimum.columns_pool import Pool
+from reluflow.optimum.own_size import SAME, correction
 from reluflow.optimum.program import Point, Task
 from reluflow.problem import Problem
 
 Rng = np.random.Generator | int | None
 
 REACHED = 1e-10  # a new cone must promise more than this, relatively
-UNREACHABLE = 1e-9  # labels of size 1 this far from the outputs of all networks are not fitted
+NEAR = 1e-4  # share of its size by which a multiplier may be off in a bound that is nearly 0
+SOLVED = 1e-9  # a value above it is more than the solver's error
+UNREACHABLE = 1e-9  # labels that must change by this share of their size are not fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +32,8 @@ class Outcome:
 
     v (m, d), s (m,): the neurons, sum |v_j| = 1; value t: what they reach; dual (n,): the pull with
     <dual, y> = 1; bound: on the t of any network; error: the largest |F_k / t - y_k|, 0 for
-    margins; rounds: programs solved; cones: in the last of them.
+    margins; own_error: the same relative to each |y_k|; rounds: programs solved; cones: in the
+    last of them; fits: False when it is proved that no network of any width has the labels.
     """
 
     v: Array
@@ -38,8 +42,10 @@ class Outcome:
     dual: Array
     bound: float
     error: float
+    own_error: float
     rounds: int
     cones: int
+    fits: bool = True
 
     def network(self, problem: Problem, size: float) -> Network:
         """The balanced network with sum |a_j| |w_j| = size."""
@@ -66,6 +72,13 @@ def ratio_bound(problem: Problem, c: Array, sign: int | None, budget: int | None
     return max(top(problem, c, sign, budget).upper_bound, 0.0) / total * (1.0 + 2.0 * EPS)
 
 
+def proves_nothing_fits(problem: Problem, outcome: Outcome) -> bool:
+    """Whether the bound on what networks reach is 0 up to the rounding of `max_G`."""
+    lengths = np.linalg.norm(problem.X, axis=1)
+    rounding = 4.0 * LANDSCAPE_TOL + 128.0 * EPS * (problem.n + problem.d)
+    return outcome.bound <= rounding * float(np.abs(outcome.dual) @ lengths)
+
+
 def check_search(sign: int | None, rounds: int) -> None:
     """Raise unless the options shared by the searches make sense."""
     if sign not in (None, 1, -1):
@@ -90,35 +103,70 @@ def generate(
     generator = np.random.default_rng(rng)
     if not problem.X.any():
         dual = problem.y / float(problem.y @ problem.y)
-        return Outcome(np.zeros((1, problem.d)), np.ones(1), 0.0, dual, 0.0, np.inf, 0, 0)
-    small, basis, R, Y = _reduced(problem)
+        return _nothing(problem, dual, 0.0)
+    zero = np.flatnonzero(~problem.X.any(axis=1))
+    if margin and zero.size:  # f = 0 there
+        dual = np.zeros(problem.n)
+        dual[zero[0]] = problem.y[zero[0]]
+        return _nothing(problem, dual, 0.0)
+    small, basis, sizes, Y = _reduced(problem)
     task = Task.of(small, margin, sign)
-    beyond = small.y - task.reachable @ (task.reachable.T @ small.y)
-    if not margin and np.abs(beyond).max() > UNREACHABLE:  # every network has <beyond, f> = 0
-        dual = beyond / Y / float(beyond @ small.y)
-        bound = ratio_bound(problem, dual, sign, budget)
-        return Outcome(np.zeros((1, problem.d)), np.ones(1), 0.0, dual, bound, np.inf, 0, 0)
+    beyond = None if margin else _beyond(task)
+    if beyond is not None:  # every network has <beyond, f> = 0
+        dual = beyond / (sizes * Y)
+        return _nothing(problem, dual, ratio_bound(problem, dual, sign, budget))
     pool = Pool(task)
     pool.add(*promising(task, small.y, np.zeros((0, small.d)), -np.inf, generator))
     pool, point, used, complete = _rounds(task, pool, rounds, budget, generator)
     points = sharpened(task, pool, point, generator)
-    best, value, error = best_network(task, points)
-    value *= R / Y
-    dual, bound = _dual(problem, task, points, Y, value, budget, complete)
+    best, value, own_error = best_network(task, points)
+    dual, bound = _dual(problem, task, points, sizes * Y, value / Y, budget, complete)
     v = best.v @ basis
-    return Outcome(v, best.s, value, dual, bound, error * Y, used, len(pool.s))
+    error = own_error
+    if not margin and value > 0.0:
+        F = np.maximum(problem.X @ v.T, problem.leak * (problem.X @ v.T)) @ best.s
+        error = float(np.abs(F * Y / value - problem.y).max())
+    return Outcome(v, best.s, value / Y, dual, bound, error, own_error, used, len(pool.s))
 
 
-def _reduced(problem: Problem) -> tuple[Problem, Array, float, float]:
-    """The problem in its span with X and y of size 1; the basis; the powers of two taken out."""
+def _nothing(problem: Problem, dual: Array, bound: float) -> Outcome:
+    """No network has the labels: <dual, y> = 1 and <dual, f> = 0 for all outputs f."""
+    v = np.zeros((1, problem.d))
+    return Outcome(v, np.ones(1), 0.0, dual, bound, np.inf, np.inf, 0, 0, fits=False)
+
+
+def _beyond(task: Task) -> Array | None:
+    """A vector orthogonal to all outputs with <it, y> = 1, None when some network fits.
+
+    The labels fit if changing each by a small share of its own size makes them outputs.
+    """
+    y, R = task.problem.y, task.reachable
+    if R.shape[1] == len(y):
+        return None
+    off = np.linalg.svd(R)[0][:, R.shape[1] :]
+    change = correction(off, y, task.sizes)
+    if np.abs(change).max() <= UNREACHABLE:
+        return None
+    beyond = change / task.sizes
+    return np.asarray(beyond / float(beyond @ y))
+
+
+def _reduced(problem: Problem) -> tuple[Problem, Array, Array, float]:
+    """The problem in its span, each sample divided with its label by its own size.
+
+    Returns it, the basis, the sizes (n,) and what the labels were divided by beyond, all powers of
+    two, which cost no digit.
+    """
     sizes = np.linalg.norm(problem.X, axis=1)
-    R, Y = _power(sizes.max()), _power(np.abs(problem.y).max())
+    units = np.array([_power(size) for size in sizes])
+    Y = _power(float(np.abs(problem.y / units).max()))
     basis = np.eye(problem.d)
     if sizes.any():
-        span = row_space(problem.X[sizes > 0] / sizes[sizes > 0, None], 1e-12)
+        span = row_space(problem.X[sizes > 0] / sizes[sizes > 0, None], SAME)
         basis = span if len(span) < problem.d else basis
-    X = problem.X / R if len(basis) == problem.d else (problem.X / R) @ basis.T
-    return Problem(X, problem.y / Y, leak=problem.leak), basis, R, Y
+    X = problem.X / units[:, None]
+    X = X if len(basis) == problem.d else X @ basis.T
+    return Problem(X, problem.y / units / Y, leak=problem.leak), basis, units, Y
 
 
 def _power(x: float) -> float:
@@ -138,7 +186,7 @@ def _rounds(
             break
         pool, point = pool.forget(point, point.t > before * (1.0 + 1e-8))
         last, before = (pool.only(np.ones(len(pool.s), dtype=bool)), point), max(before, point.t)
-        unit = min(max(point.t, 1e-3), 1.0)
+        unit = min(point.t, 1.0) if point.t > SOLVED else 1e-3
         level = max(point.t, 0.0) * (1.0 + REACHED) + NOTHING * 1e-2
         if pool.add(*promising(task, point.c, directions(point), level, rng)):
             continue
@@ -154,11 +202,27 @@ def _rounds(
     return *last, used, False
 
 
+def _vanishing(task: Task, points: list[Point]) -> list[Point]:
+    """Points whose multipliers are near some with G_c = 0, with these: no network has a value.
+
+    The solver's multipliers are off by its tolerance, and so is the bound they give.
+    """
+    made = []
+    for p in points:
+        size = np.abs(p.c)
+        change = correction(task.reachable, p.c, size)
+        c = p.c + size * change
+        total = float(c @ task.problem.y)
+        if np.abs(change).max() <= NEAR and total > 0.0:
+            made.append(replace(p, c=c / total))
+    return made
+
+
 def _dual(
     problem: Problem,
     task: Task,
     points: list[Point],
-    Y: float,
+    units: Array,
     value: float,
     budget: int | None,
     complete: bool,
@@ -169,8 +233,10 @@ def _dual(
     second best is tried too when the first misses the value and searches are not cut short.
     """
     rng = np.random.default_rng(0)
+    if max(p.t for p in points) <= SOLVED:
+        points = points + _vanishing(task, points)
     distinct = {id(p.c): p for p in points}.values()
-    order = [p.c / Y for p in sorted(distinct, key=lambda p: reach(task, p, rng))]
+    order = [p.c / units for p in sorted(distinct, key=lambda p: reach(task, p, rng))]
     dual, bound = order[0], ratio_bound(problem, order[0], task.sign, budget)
     if complete and len(order) > 1 and bound > value * (1.0 + SHARP):
         other = ratio_bound(problem, order[1], task.sign, budget)

@@ -46,4 +46,5 @@ def reach(task: Task, point: Point, rng: np.random.Generator) -> float:
 def directions(point: Point) -> Array:
     """Unit vectors of the neurons in use."""
     sizes = np.linalg.norm(point.v, axis=1)
-    return np.asarray(point.v[sizes > 1e-9] / sizes[sizes > 1e-9, None])
+    used = sizes > 1e-13 * sizes.sum()
+    return np.asarray(point.v[used] / sizes[used, None])

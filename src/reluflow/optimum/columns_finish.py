@@ -13,7 +13,7 @@ from reluflow.optimum.program_polish import merged, polished, vertex
 
 MET = 1e-8  # bound and value this close, relatively, are one
 SHARP = 1e-9  # and this close, none of them needs another try
-NOTHING = 1e-11  # a value this small, on data of size 1, is no value
+NOTHING = 1e-13  # a value this small, on samples and targets of size 1, is no value
 
 
 def sharpened(task: Task, pool: Pool, point: Point, rng: np.random.Generator) -> list[Point]:
@@ -26,7 +26,7 @@ def sharpened(task: Task, pool: Pool, point: Point, rng: np.random.Generator) ->
         return [point]
     points = [point]
     sizes = np.linalg.norm(point.v, axis=1)
-    for used in (np.ones(len(sizes), dtype=bool), sizes > 1e-5 * sizes.sum()):
+    for used in (np.ones(len(sizes), dtype=bool), task.used(point.v, point.t, 1e-5)):
         start = point if used.all() else pool.only(used).solve(point.t)
         if start is None or not start.t > NOTHING:
             continue
@@ -47,16 +47,18 @@ def _fewer(task: Task, point: Point) -> list[Point]:
 
 
 def _value(task: Task, p: Point) -> tuple[float, float]:
-    """What the neurons reach by their true outputs, and the error of the labels they fit."""
-    F = task.outputs(p.v, p.s)
+    """What the neurons reach by their true outputs, and the largest error of a label they fit,
+    each relative to its own size."""
+    F, y = task.outputs(p.v, p.s), task.problem.y
     if task.margin:
-        return float((task.problem.y * F).min()), 0.0
-    error = float(np.abs(F / p.t - task.problem.y).max()) if p.t > NOTHING else np.inf
+        return float((np.sign(y) * F / np.abs(y)).min()), 0.0
+    error = float((np.abs(F / p.t - y) / task.sizes).max()) if p.t > NOTHING else np.inf
     return p.t if error < 1.0 else 0.0, error
 
 
 def best_network(task: Task, points: list[Point]) -> tuple[Point, float, float]:
-    """The best of the networks found, the narrowest of equals; its value and error."""
+    """The best of the networks found; of equals the narrowest, then the last, the sharpest: a
+    value is flat at its maximum and does not tell them apart. Its value and error."""
     tried = []
     for p in points:
         if p.t > NOTHING:
@@ -66,4 +68,5 @@ def best_network(task: Task, points: list[Point]) -> tuple[Point, float, float]:
     least = min(error for _, _, error in tried)
     good = [each for each in tried if each[2] <= max(100.0 * least, 1e-13)]
     most = max(value for _, value, _ in good)
-    return min((g for g in good if g[1] >= most - 1e-13 * abs(most)), key=lambda g: len(g[0].s))
+    equal = [g for g in reversed(good) if g[1] >= most - 1e-13 * abs(most)]
+    return min(equal, key=lambda g: len(g[0].s))

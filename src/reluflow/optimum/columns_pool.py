@@ -61,8 +61,8 @@ class Pool:
             if point is None:
                 return None
             sizes = np.linalg.norm(point.v, axis=1, keepdims=True)
-            outside = self.patterns * (point.v @ self.task.normals.T) < -1e-9 * sizes
-            outside &= (sizes > 1e-9) & ~self.walls
+            outside = self.patterns * (point.v @ self.task.normals.T) < -1e-12 * sizes
+            outside &= self.task.used(point.v, point.t, 1e-9)[:, None] & ~self.walls
             if not outside.any():
                 return point
             self.walls |= outside
@@ -79,7 +79,7 @@ class Pool:
 
         Values never fall, so a cone that comes back comes back to a better program.
         """
-        self.idle = np.where(np.linalg.norm(point.v, axis=1) > 1e-7, 0, self.idle + 1)
+        self.idle = np.where(self.task.used(point.v, point.t, 1e-7), 0, self.idle + 1)
         keep = self.idle <= PATIENCE
         if not better or keep.all():
             return self, point

@@ -94,8 +94,10 @@ def _project(
         if not new:
             break
         A = np.array(columns).T
-        Q, R = np.linalg.qr(A)
+        sizes = np.linalg.norm(A, axis=0)  # a small sample's gradient is small, not negligible
+        Q, R = np.linalg.qr(A / sizes)
         weights, _ = nnls(R, Q.T @ theta, maxiter=100 * len(columns))
+        weights = weights / sizes
         r = theta - A @ weights
     owners = np.array([i for i, _ in known], dtype=np.intp)
     marked = np.array(marks, dtype=float).reshape(len(owners), flat.shape[1])

@@ -11,6 +11,7 @@ from reluflow.errors import ReluflowError
 from reluflow.landscape.canonical import Array
 from reluflow.problem import Problem
 
+MET = 1e-8  # bound and margin this close, relatively, are one
 WORKING = 64  # samples with which the search for the support starts, at most
 
 
@@ -19,9 +20,10 @@ class LinearMargin:
     """margin <= max over unit w of min_k y_k <w, x_k> <= upper_bound.
 
     margin: reached by the unit vector `w`. dual (n,): weights l >= 0 with sum 1;
-    upper_bound = |sum_k l_k y_k x_k|. support: samples with l_k > 0. status: "optimal" or
-    "infeasible": no hyperplane through the origin separates, margin and w are 0, and the bound,
-    which `dual` proves, is 0 up to rounding.
+    upper_bound = |sum_k l_k y_k x_k|. support: samples with l_k > 0. status: "optimal", "gap left"
+    (margin and bound differ by more than 1e-8 of the bound) or "infeasible": no hyperplane through
+    the origin separates, margin and w are 0, and the bound, which `dual` proves, is 0 up to
+    rounding.
     """
 
     margin: float
@@ -52,20 +54,25 @@ def linear_margin(problem: Problem, sign: int | None) -> LinearMargin:
     Z = problem.y[:, None] * problem.X
     if sign is not None:  # x+ and x- of [LLWA21]_ Section 6
         Z = np.where(problem.y == sign, 1.0, problem.leak)[:, None] * Z
-    radius = float(np.linalg.norm(Z, axis=1).max())
+    sizes = np.linalg.norm(Z, axis=1)
     n, d = Z.shape
-    if radius == 0.0 or not Z.any(axis=1).all():  # a zero sample has margin 0
+    if not sizes.all():  # a zero sample has margin 0
         dual = np.zeros(n)
-        dual[int(np.argmin(np.abs(Z).max(axis=1)))] = 1.0
+        dual[int(np.argmin(sizes))] = 1.0
         return _infeasible(dual, Z)
-    Z = Z / radius
-    dual, w = _least_distance(Z)
-    if not (w.any() and (Z @ w).min() > 0.0):
-        return _infeasible(dual, radius * Z)
-    margin, upper = float((Z @ w).min()), float(np.linalg.norm(dual @ Z))
-    upper += 4.0 * float(np.finfo(float).eps) * (n + d)
-    support = np.flatnonzero(dual > 0.0)
-    return LinearMargin(radius * margin, radius * upper, w, dual, support, "optimal")
+    # <w, z_k> >= gamma is <w, u_k> >= gamma / |z_k|: each sample at its own size
+    U, least = Z / sizes[:, None], float(sizes.min())
+    targets = least / sizes
+    weights, w = _least_distance(U, targets)
+    dual = weights * targets / float(weights @ targets)
+    if not (w.any() and (U @ w).min() > 0.0):
+        return _infeasible(dual, Z)
+    upper = float(np.linalg.norm(weights @ U))
+    upper += 4.0 * float(np.finfo(float).eps) * (n + d) * float(weights.sum())
+    upper *= least / float(weights @ targets)
+    margin = float((Z @ w).min())
+    status = "optimal" if upper - margin <= MET * upper else "gap left"
+    return LinearMargin(margin, upper, w, dual, np.flatnonzero(dual > 0.0), status)
 
 
 def _infeasible(dual: Array, Z: Array) -> LinearMargin:
@@ -75,67 +82,67 @@ def _infeasible(dual: Array, Z: Array) -> LinearMargin:
     )
 
 
-def _least_distance(Z: Array) -> tuple[Array, Array]:
-    r"""Weights l of the point of the convex hull of the rows nearest to 0, and its direction w.
+def _least_distance(U: Array, targets: Array) -> tuple[Array, Array]:
+    r"""Multipliers m >= 0 of :math:`\min \|w\| : U w \ge \tau`, and the direction w of the minimum.
 
-    Clarabel proposes a working set; on it nonnegative least squares is exact, and rows that its
-    solution does not satisfy join until there are none.
+    w is along :math:`\sum_k m_k u_k`. Clarabel proposes a working set; on it nonnegative least
+    squares is exact, and rows that its solution does not satisfy join until there are none.
     """
     from scipy.optimize import nnls
 
-    n, d = Z.shape
-    working = _proposed(Z)
+    n, d = U.shape
+    working = _proposed(U, targets)
     dual, w = np.zeros(n), np.zeros(d)
     for _ in range(n + 1):
-        rows = Z[working]
-        system = np.vstack([rows.T, np.ones(len(rows))])
+        rows = U[working]
+        system = np.vstack([rows.T, targets[working]])
         weights, distance = nnls(system, np.append(np.zeros(d), 1.0), maxiter=100 * (len(rows) + 9))
         dual = np.zeros(n)
         dual[working] = weights / weights.sum()
         if distance <= 1e-12:
             return dual, np.zeros(d)
-        w, exact = _refined(Z, dual)
+        w, exact = _refined(U, targets, dual)
         dual = exact if exact is not None else dual
-        level = float((rows @ w).min())
-        worse = np.flatnonzero(Z @ w < level - 1e-14)
+        level = float((rows @ w / targets[working]).min())
+        worse = np.flatnonzero(U @ w < level * targets - 1e-14)
         worse = worse[~np.isin(worse, working)]
         if not len(worse):
             break
-        worst = worse[np.argsort((Z @ w)[worse], kind="stable")]
+        worst = worse[np.argsort((U @ w / targets)[worse], kind="stable")]
         working = np.append(working, worst[:WORKING])
     return dual, w
 
 
-def _refined(Z: Array, dual: Array) -> tuple[Array, Array | None]:
+def _refined(U: Array, targets: Array, dual: Array) -> tuple[Array, Array | None]:
     """The direction of equal margins on the support, and its weights if they are nonnegative."""
     on = np.flatnonzero(dual > 0.0)
-    w = np.asarray(np.linalg.lstsq(Z[on], np.ones(len(on)), rcond=None)[0], dtype=np.float64)
-    plain = np.asarray(dual @ Z / np.linalg.norm(dual @ Z))
+    w = np.asarray(np.linalg.lstsq(U[on], targets[on], rcond=None)[0], dtype=np.float64)
+    plain = np.asarray(dual @ U / np.linalg.norm(dual @ U))
     size = float(np.linalg.norm(w))
-    if not size > 0.0 or (Z @ w).min() / size < (Z @ plain).min():
+    if not size > 0.0 or (U @ w / targets).min() / size < (U @ plain / targets).min():
         return plain, None
     w = np.asarray(w / size)
-    weights = np.linalg.lstsq(Z[on].T, w, rcond=None)[0]
+    weights = np.linalg.lstsq(U[on].T, w, rcond=None)[0]
     if not (weights >= 0.0).all():
         return w, None
-    exact = np.zeros(len(Z))
+    exact = np.zeros(len(U))
     exact[on] = weights / weights.sum()
     return w, exact
 
 
-def _proposed(Z: Array) -> NDArray[np.intp]:
-    """Rows likely to be in the support, from the quadratic program min |w|^2/2 : Z w >= 1."""
+def _proposed(U: Array, targets: Array) -> NDArray[np.intp]:
+    """Rows likely to be in the support, from the quadratic program min |w|^2/2 : U w >= targets."""
     import clarabel
     from scipy import sparse
 
-    n, d = Z.shape
+    n, d = U.shape
     if n <= WORKING:
         return np.arange(n)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    P, A = sparse.identity(d, format="csc"), sparse.csc_matrix(-Z)
+    P, A = sparse.identity(d, format="csc"), sparse.csc_matrix(-U)
     cones = [clarabel.NonnegativeConeT(n)]
-    found = clarabel.DefaultSolver(P, np.zeros(d), A, -np.ones(n), cones, settings).solve()
+    found = clarabel.DefaultSolver(P, np.zeros(d), A, -targets, cones, settings).solve()
     weights = np.asarray(found.z)
     if not np.isfinite(weights).all():
         weights = np.zeros(n)

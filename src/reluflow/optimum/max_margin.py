@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from reluflow.errors import ReluflowError
 from reluflow.landscape.canonical import Array
 from reluflow.network import Network
-from reluflow.optimum.columns import check_search, generate, ratio_bound
-from reluflow.optimum.columns_finish import MET, NOTHING
+from reluflow.optimum.columns import check_search, generate, proves_nothing_fits, ratio_bound
+from reluflow.optimum.columns_finish import MET
 from reluflow.optimum.linear import LinearMargin, check_labels, linear_margin
 from reluflow.problem import Problem
 
@@ -167,9 +167,8 @@ def max_margin(
     found = generate(problem, True, sign, rounds, budget, rng)
     upper, margin = 0.5 * found.bound, 0.5 * found.value
     dual = np.abs(found.dual) / np.abs(found.dual).sum()
-    radius = float(np.linalg.norm(problem.X, axis=1).max())
     rest = (found.rounds, found.cones)
-    if upper <= NOTHING * radius:
+    if not found.fits or proves_nothing_fits(problem, found):
         return NetworkMargin(0.0, upper, None, dual, *rest, "infeasible")
     if not margin > 0.0:
         return NetworkMargin(0.0, upper, None, dual, *rest, "gap left")

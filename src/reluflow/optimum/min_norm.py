@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 
 from reluflow.landscape.canonical import Array, as_pull
 from reluflow.network import Network
-from reluflow.optimum.columns import check_search, generate, ratio_bound
-from reluflow.optimum.columns_finish import MET, NOTHING
+from reluflow.optimum.columns import check_search, generate, proves_nothing_fits, ratio_bound
+from reluflow.optimum.columns_finish import MET
 from reluflow.problem import Problem
 
 FIT, LOOSE_FIT = 1e-9, 1e-6
-"""Relative errors up to which a network counts as an interpolator, and is shown with its error."""
+"""Errors, each over its own label, up to which a network counts as an interpolator, and is shown
+with its error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,18 +131,17 @@ def min_norm(
         still = Network(np.zeros((1, problem.d)), np.zeros(1), leak=problem.leak, bias=problem.bias)
         return MinNorm(0.0, 0.0, still, np.zeros(problem.n), 0.0, 0, 0, "optimal")
     found = generate(problem, False, sign, rounds, budget, rng)
-    radius = float(np.linalg.norm(problem.X, axis=1).max())
-    if found.bound <= NOTHING * radius / np.abs(problem.y).max():
+    if not found.fits or proves_nothing_fits(problem, found):
         bound = 2.0 / found.bound if found.bound > 0.0 else np.inf
         return MinNorm(
             np.inf, bound, None, found.dual, np.inf, found.rounds, found.cones, "infeasible"
         )
-    lower, y_max = 2.0 / found.bound, float(np.abs(problem.y).max())
+    lower = 2.0 / found.bound
     dual = found.dual / found.bound
-    if not (found.value > 0.0 and found.error <= LOOSE_FIT * y_max):
+    if not (found.value > 0.0 and found.own_error <= LOOSE_FIT):
         return MinNorm(np.inf, lower, None, dual, np.inf, found.rounds, found.cones, "gap left")
     norm2 = 2.0 / found.value
-    met = found.error <= FIT * y_max and norm2 <= lower * (1.0 + MET)
+    met = found.own_error <= FIT and norm2 <= lower * (1.0 + MET)
     status = "optimal" if met else "gap left"
     network = found.network(problem, 1.0 / found.value)
     return MinNorm(norm2, lower, network, dual, found.error, found.rounds, found.cones, status)

@@ -4,8 +4,8 @@ By balance, :math:`|a_j| = \|w_j\|`, so a network is a list of vectors :math:`v_
 signs :math:`s_j`, and :math:`\frac12\|\theta\|^2 = \sum_j \|v_j\|`. With one vector for each cone
 (pattern u, sign s) the outputs are linear in v, and
 
-.. math:: \max \Big\{ t : \sum_b \|v_b\| \le 1,\; y_k F_k \ge t \;(\text{or } F_k = t y_k),\;
-          v_b \in C_{u_b} \Big\}, \qquad
+.. math:: \max \Big\{ t : \sum_b \|v_b\| \le 1,\; \mathrm{sgn}(y_k) F_k \ge t |y_k| \;(\text{or }
+          F_k = t y_k),\; v_b \in C_{u_b} \Big\}, \qquad
           F_k = \sum_b s_b\, \phi'_{u_{bk}} \langle v_b, x_k \rangle
 
 is a second-order cone program. Its multipliers c, with :math:`\langle c, y \rangle = 1` and for
@@ -21,19 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.landscape.canonical import Array, hyperplanes
+from reluflow.optimum.own_size import SAME, label_sizes
 from reluflow.problem import Problem
 
 Patterns = NDArray[np.int8]
 
-MERGE_TOL = 1e-13
-"""Samples whose directions differ by less share a hyperplane."""
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What the outputs must do: y_k F_k >= t (margin) or F_k = t y_k (interpolation).
+    """What the outputs must do: sgn(y_k) F_k >= t |y_k| (margin) or F_k = t y_k (interpolation).
 
-    problem: samples in coordinates of their span and targets, both scaled to size about 1;
+    problem: samples in coordinates of their span, each divided with its target by its own size (an
+    output is homogeneous in the sample); targets of size at most 1, for margins as well;
     signs: the outer signs a network may use; normals (H, r): the distinct hyperplanes; member,
     side (n,): hyperplane of each sample and whether it lies along or against its normal (0 for a
     zero sample); reachable (n, p): orthonormal basis of the outputs that networks have at all.
@@ -50,7 +49,7 @@ class Task:
     @staticmethod
     def of(problem: Problem, margin: bool, sign: int | None) -> Task:
         """The task of a problem already reduced and scaled."""
-        normals, member, length = hyperplanes(problem.X, MERGE_TOL)
+        normals, member, length = hyperplanes(problem.X, SAME)
         signs = (1, -1) if sign is None else (sign,)
         basis = reachable_outputs(problem, len(normals), member, length)
         return Task(problem, margin, signs, normals, member, np.sign(length), basis)
@@ -74,6 +73,16 @@ class Task:
         p = self.problem.X @ v.T
         return np.asarray(np.maximum(p, self.problem.leak * p) @ s)
 
+    @property
+    def sizes(self) -> Array:
+        """|y_k| (n,), what an error of F_k / t is compared with; the smallest one for a label 0."""
+        return label_sizes(self.problem.y)
+
+    def used(self, v: Array, t: float, least: float) -> NDArray[np.bool_]:
+        """Neurons (B,) that make more than ``least`` of some t |y_k|, a sample's own target."""
+        most = np.abs(self.problem.X @ v.T) / self.sizes[:, None]
+        return np.asarray(most.max(axis=0) > least * t)
+
 
 def reachable_outputs(problem: Problem, H: int, member: NDArray[np.intp], length: Array) -> Array:
     r"""Orthonormal columns that span the outputs (f(x_1), ..., f(x_n)) of all networks.
@@ -87,7 +96,7 @@ def reachable_outputs(problem: Problem, H: int, member: NDArray[np.intp], length
     on = member >= 0
     kinks[on, member[on]] = 0.5 * (1.0 - problem.leak) * np.abs(length[on])
     U, sizes, _ = np.linalg.svd(np.hstack([kinks, 0.5 * (1.0 + problem.leak) * problem.X]))
-    rank = int(np.sum(sizes > 1e-11 * sizes[0]))
+    rank = int(np.sum(sizes > SAME * sizes[0]))
     return np.eye(problem.n) if rank == problem.n else U[:, :rank]
 
 
@@ -131,7 +140,7 @@ def restricted(
     # variables: t / unit, the vectors v_b, bounds on their norms
     F = ((s[:, None] * task.slopes(patterns))[:, :, None] * X).transpose(1, 0, 2).reshape(n, B * r)
     if task.margin:
-        F, wanted = y[:, None] * F, np.ones(n)
+        F, wanted = np.sign(y)[:, None] * F, np.abs(y)
     else:  # one equation for each dimension of the outputs: the rest repeats them
         F, wanted = task.reachable.T @ F, task.reachable.T @ y
     p = len(wanted)
@@ -164,7 +173,7 @@ def restricted(
     if not (np.isfinite(x).all() and np.isfinite(z).all()):
         return None
     v = x[1 : 1 + B * r].reshape(B, r)
-    c = np.maximum(z, 0.0) * y if task.margin else task.reachable @ z
+    c = np.maximum(z, 0.0) * np.sign(y) if task.margin else task.reachable @ z
     size, scale = float(np.linalg.norm(v, axis=1).sum()), float(c @ y)
     if not scale > 0.0:
         return None

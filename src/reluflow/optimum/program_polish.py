@@ -57,8 +57,10 @@ def _binding(task: Task, v: Array, s: Array, c: Array) -> np.ndarray:
     """Samples whose multiplier outweighs their slack; all of them for interpolation."""
     if not task.margin:
         return np.ones(len(c), dtype=bool)
-    slack = task.problem.y * task.outputs(v, s) - 1.0
-    return np.abs(c) / np.abs(c).max() > slack
+    y = task.problem.y
+    slack = np.sign(y) * task.outputs(v, s) / np.abs(y) - 1.0
+    share = np.abs(c * y)
+    return share / share.max() > slack
 
 
 def _newton(task: Task, v: Array, s: Array, c: Array, kink: float) -> Point | None:
@@ -79,10 +81,12 @@ def _newton(task: Task, v: Array, s: Array, c: Array, kink: float) -> Point | No
     ends = np.cumsum([len(basis) for basis in bases])
     parts = [slice(end - len(basis), end) for end, basis in zip(ends, bases, strict=True)]
     x, c_on, best = np.concatenate(z), c[on], np.inf
+    targets = task.sizes[on]
+    sizes_of = np.append(np.ones(len(x)), targets)
     for _ in range(STEPS):
         unit = np.concatenate([x[p] / np.linalg.norm(x[p]) for p in parts])
         error = np.concatenate([M @ c_on - unit, M.T @ x - y[on]])
-        worst = float(np.abs(error).max())
+        worst = float(np.abs(error / sizes_of).max())
         if not worst < best:
             break
         best, kept = worst, (x, c_on)
@@ -91,7 +95,10 @@ def _newton(task: Task, v: Array, s: Array, c: Array, kink: float) -> Point | No
             size = np.linalg.norm(x[p])
             curvature[p, p] = (np.eye(p.stop - p.start) - np.outer(unit[p], unit[p])) / size
         J = np.block([[-curvature, M], [M.T, np.zeros((on.sum(), on.sum()))]])
-        step = np.linalg.lstsq(J, -error, rcond=1e-13)[0]
+        # symmetric scaling by the sizes of neurons and labels, which may differ much
+        lengths = np.concatenate([np.full(p.stop - p.start, np.linalg.norm(x[p])) for p in parts])
+        scale = np.sqrt(np.append(lengths, 1.0 / targets))
+        step = scale * np.linalg.lstsq(scale[:, None] * J * scale, -scale * error, rcond=1e-13)[0]
         x, c_on = x + step[: len(x)], c_on + step[len(x) :]
         if not all(np.linalg.norm(x[p]) > 0.0 for p in parts):
             return None
@@ -101,7 +108,7 @@ def _newton(task: Task, v: Array, s: Array, c: Array, kink: float) -> Point | No
     full = np.zeros_like(c)
     full[on] = c_on
     if task.margin:
-        full = np.maximum(full * y, 0.0) * y
+        full = np.maximum(full * np.sign(y), 0.0) * np.sign(y)
     vectors = np.array([x[p] @ basis for p, basis in zip(parts, bases, strict=True)])
     total, scale = float(np.linalg.norm(vectors, axis=1).sum()), float(full @ y)
     if not (np.isfinite(total) and scale > 0.0):
@@ -131,13 +138,14 @@ def vertex(task: Task, point: Point) -> Point | None:
     F = np.maximum(P, task.problem.leak * P) * s / point.t
     y = task.problem.y
     if task.margin:
-        F, y = y[:, None] * F, np.ones_like(y)
+        F, y = np.sign(y)[:, None] * F / np.abs(y)[:, None], np.ones_like(y)
         fit = linprog(np.ones(len(s)), A_ub=-F, b_ub=-y)
     else:
+        F, y = F / task.sizes[:, None], y / task.sizes
         fit = linprog(np.ones(len(s)), A_eq=F, b_eq=y)
     if fit.status != 0:
         return None
-    used = fit.x > 1e-12
+    used = (np.abs(F).max(axis=0) * fit.x) > 1e-12
     on = fit.ineqlin.marginals < 0.0 if task.margin else np.ones(len(y), dtype=bool)
     weights = np.linalg.lstsq(F[on][:, used], y[on], rcond=None)[0]
     if not (weights > 0.0).all():

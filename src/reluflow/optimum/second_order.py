@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.landscape.bound import MaxG, max_G
+from reluflow.optimum.own_size import EPS, SAME
 from reluflow.optimum.stationarity_sets import Kinks
 from reluflow.problem import Problem
 
@@ -64,23 +65,77 @@ def best_move(kinks: Kinks, u: NDArray[np.int8], sign: int | None, budget: int |
     line = b[None] / size if size > 0.0 else np.zeros((1, len(b)))
     X = np.vstack([N, -N, line, -line])  # |z| = phi(z) + phi(-z), z = phi(z) - phi(-z)
     pull = np.concatenate([kappa, kappa, [size, -size]])
-    return max_G(Problem(X, np.zeros(len(X))), pull, sign, budget=budget)
+    return max_G(Problem(X, np.zeros(len(X))), pull, sign, budget=budget, tol=SAME)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """What a small move of a neuron meets, with each sample's pull known up to a share of its size.
+
+    problem, kinks : the data, and their hyperplanes under the pull c
+    patterns (p, H) : the distinct patterns of the neurons
+    changes : for each of them the change of the pulls, in shares (n,), that balances it exactly
+    c, h (n,) : the pulls, and their sizes
+    tol : the share up to which a pull counts as zero
+    """
+
+    problem: Problem
+    kinks: Kinks
+    patterns: NDArray[np.int8]
+    changes: list[Array]
+    c: Array
+    h: Array
+    tol: float
+
+    def move(self, p: int, state: int, sign: int, budget: int | None) -> MaxG:
+        """The move of a neuron of pattern p that lowers the loss fastest."""
+        kinks = Kinks.of(self.problem, self._balanced(p), SAME) if self.rests(p) else self.kinks
+        return best_move(kinks, self.patterns[p], None if state == NO_OUTER else sign, budget)
+
+    def rests(self, p: int) -> bool:
+        """Whether w_j does not move, or would not if a_j were not 0."""
+        return bool(np.abs(self.changes[p]).max() <= self.tol)
+
+    def certain(self, p: int, state: int, move: MaxG) -> bool:
+        """Whether a move lowers the loss whatever the pulls are within their shares.
+
+        A neuron without weights, or without a_j where w_j would turn, has such moves. Around one
+        that rests, moves feel the pulls of the samples on whose hyperplanes it lies.
+        """
+        if state == ZERO or not self.rests(p):
+            return move.value > self.rounding(self.c)
+        felt = np.abs(self.problem.X @ move.vector) * self.kinks.on(self.patterns[p])
+        return move.value > self.tol * float(felt @ self.h) + self.rounding(self._balanced(p))
+
+    def negligible(self, p: int, state: int, move: MaxG) -> bool:
+        """Whether no move has a rate beyond what the pulls leave open."""
+        if state == ZERO or not self.rests(p):
+            return False
+        c, on = self._balanced(p), self.kinks.on(self.patterns[p])
+        open_to = np.minimum(np.abs(c), self.tol * self.h)
+        most = float(open_to[on] @ np.linalg.norm(self.problem.X[on], axis=1))
+        return move.upper_bound <= most + self.rounding(c)
+
+    def rounding(self, c: Array) -> float:
+        """Of a sum of pulls."""
+        lengths = np.linalg.norm(self.problem.X, axis=1)
+        return 64.0 * EPS * self.problem.n * float(np.abs(c) @ lengths)
+
+    def _balanced(self, p: int) -> Array:
+        return np.asarray(self.c + self.h * self.changes[p])
 
 
 def local_kind(
-    kinks: Kinks,
-    patterns: NDArray[np.int8],
+    place: Neighbourhood,
     index: NDArray[np.intp],
     states: NDArray[np.intp],
     signs: NDArray[np.intp],
     escape: MaxG,
-    threshold: float,
     budget: int | None,
 ) -> tuple[str, Descent | None]:
-    """'minimum', 'saddle' (with a descent) or 'undecided'; rates below threshold count as 0.
+    """'minimum', 'saddle' (with a descent) or 'undecided'.
 
-    patterns (p, H) are the distinct patterns, index (m,) the pattern of each neuron, escape the
-    largest |G|.
+    index (m,) is the pattern of each neuron, escape the largest |G|.
     """
     decided = True
     cases = np.stack([index, states, np.where(states == ALIVE, signs, 0)], axis=1)
@@ -88,18 +143,13 @@ def local_kind(
     _, first = np.unique(cases, axis=0, return_index=True)
     best: Descent | None = None
     for j in first:
-        state, u, s = int(states[j]), patterns[index[j]], int(signs[j])
-        if state == ZERO:
-            move = escape
-        elif state == NO_INNER:
-            move = best_move(kinks, np.zeros_like(u), s, budget)
-        else:
-            move = best_move(kinks, u, s if state == ALIVE else None, budget)
-        if move.value > threshold:
+        p, state, s = int(index[j]), int(states[j]), int(signs[j])
+        move = escape if state == ZERO else place.move(p, state, s, budget)
+        if place.certain(p, state, move):
             order = 1 if state in (ALIVE, NO_INNER) else 2
             if best is None or move.value > best.rate:
                 best = Descent(int(j), move.vector, move.sign, order, move.value)
-        elif move.upper_bound > threshold:
+        elif not place.negligible(p, state, move):
             decided = False
     if best is not None:
         return "saddle", best

@@ -10,13 +10,21 @@ from numpy.typing import NDArray
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import G
 from reluflow.network import Network
-from reluflow.optimum.second_order import ALIVE, NO_INNER, NO_OUTER, ZERO, local_kind
-from reluflow.optimum.stationarity_global import best_neuron, largest_escape, reachable_part
+from reluflow.optimum.own_size import BLOCK, SAME, correction, heights, shares, sizes
+from reluflow.optimum.second_order import ALIVE, NO_INNER, NO_OUTER, ZERO, Neighbourhood, local_kind
+from reluflow.optimum.stationarity_global import (
+    best_neuron,
+    largest_escape,
+    reachable_part,
+    reachable_share,
+)
 from reluflow.optimum.stationarity_result import Stationarity
-from reluflow.optimum.stationarity_sets import BLOCK, Kinks
+from reluflow.optimum.stationarity_sets import Kinks
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
+
+LARGE = 20_000_000  # multiplications of one projection beyond which a bound decides if it can
 
 
 def stationarity(
@@ -36,7 +44,9 @@ def stationarity(
     with the slope s_jk free in [leak, 1] where the neuron lies on the hyperplane of sample k.
     Global: a convex loss is at its minimum over all widths exactly when G_c = 0 everywhere
     ([BF24]_ Sec. 4 has ends of training where it is not). Local: see
-    :mod:`reluflow.optimum.second_order`.
+    :mod:`reluflow.optimum.second_order`. What counts as zero is judged for each neuron and each
+    sample at its own size, see :mod:`reluflow.optimum.own_size`: rescaling a sample with its label,
+    or adding neurons that are inactive on all samples, changes no verdict.
 
     Parameters
     ----------
@@ -44,16 +54,16 @@ def stationarity(
     net : Network
         With ``log_scale`` of any size, as long as its outputs are finite.
     tol : float
-        Relative residual (see `Stationarity.relative`) up to which a network counts as stationary;
-        rates up to 10 tol count as zero in the local test, residuals inside the reachable outputs
-        up to tol as zero in the global one.
+        Share of its own size (see `Stationarity.relative`) by which each sample's pull may be off
+        in a network that counts as stationary or as a global minimum; 10 tol in the local test.
     kink_tol : float
         A neuron lies on a hyperplane when |<w, x>| <= kink_tol |w| |x|. Training that slides along
         one keeps to it as well as its own tolerance or step size does: raise this for such ends.
     zero_tol : float, optional
-        A neuron with |a||w| max|x| below this times the largest output or label has no effect; it
-        counts as zero, or as without w (or a) alone when the other exceeds the square root of that,
-        unless it rests where it is (inactive on all samples, say). Default tol squared.
+        A neuron whose outputs are below this times |f(x_k)| + |y_k| (root mean square over the
+        samples it is active on) has no effect; it counts as zero, or as without w (or a) alone when
+        the other exceeds the square root of that, unless it rests where it is (inactive on all
+        samples, say). Default tol squared.
     budget : int, optional
         Nodes of each search for the largest G; see :func:`reluflow.max_G`. Default 20,000; for
         more than 5,000 entries of X in three or more dimensions a plain ascent instead, with a
@@ -85,48 +95,39 @@ def stationarity(
             "scale the network down or use kkt, which looks at its direction alone"
         )
     c, unit = _pull(problem, f)
-    kinks = Kinks.of(problem, c)
-    lengths = np.linalg.norm(problem.X, axis=1)
-    if problem.loss.margin:
-        force = float(np.abs(c) @ lengths)
-    else:
-        heights = np.abs(problem.y) + np.abs(f)
-        force = problem.weight * problem.loss.curvature * float(heights @ lengths) / unit
-
+    h = heights(problem, net, f, c, unit, tol)
+    kinks = Kinks.of(problem, c, SAME)
     W, a = net.weights()
     patterns, index = kinks.distinct_patterns(net.directions, kink_tol)
     steepest = [kinks.steepest(u) for u in patterns]
     D = np.array([pair[0] for pair in steepest])
+    slopes = np.array([kinks.slopes(pair[1]) for pair in steepest])
     rates = _rates(problem, W, c)
     parts = np.hypot(np.abs(a) * np.linalg.norm(D, axis=1)[index], rates)
-    residual = float(np.linalg.norm(parts))
-    whole = float(np.hypot(np.linalg.norm(W), np.linalg.norm(a)))
-    relative = residual / (force * whole) if force * whole > 0.0 else 0.0
+
+    changes = [_change(problem, s, v, c, h, tol) for s, v in zip(slopes, D, strict=True)]
+    turning = np.array([np.abs(change).max() for change in changes])[index]
+    states = _states(problem, net, f, tol**2 if zero_tol is None else zero_tol, kink_tol)
+    states[(turning <= 10.0 * tol) & (net.log_norms > -np.inf) & (net.a != 0.0)] = ALIVE
+    each = _relative(problem, net, c, h, turning, kink_tol)
+    relative = float(each[states != ZERO].max(initial=0.0))
 
     reachable = reachable_part(problem, kinks, c)
     excess = None
-    if problem.loss.margin:
-        at_minimum = bool(np.linalg.norm(reachable) <= tol * np.linalg.norm(c))
-    else:
+    if not problem.loss.margin:
         curvature = problem.weight * problem.loss.curvature
         excess = float(0.5 * (unit * np.linalg.norm(reachable)) ** 2 / curvature)
-        at_minimum = bool(
-            unit * np.linalg.norm(reachable) <= tol * curvature * np.linalg.norm(heights)
-        )
+    at_minimum = reachable_share(problem, kinks, c, h) <= tol
     escape = largest_escape(problem, c, reachable, budget, at_minimum)
 
-    states = _states(problem, net, f, tol**2 if zero_tol is None else zero_tol)
-    resting = np.linalg.norm(D, axis=1)[index] <= 10.0 * tol * force
-    states[resting & (net.log_norms > -np.inf) & (net.a != 0.0)] = ALIVE
     kind, local, descent = "not stationary", "none", None
     if at_minimum:
         kind, local = "global minimum", "minimum"
     elif relative <= tol:
         kind = "stationary, not global"
         outer = np.where(net.a < 0.0, -1, 1)
-        local, descent = local_kind(
-            kinks, patterns, index, states, outer, escape, 10.0 * tol * force, budget
-        )
+        place = Neighbourhood(problem, kinks, patterns, changes, c, h, 10.0 * tol)
+        local, descent = local_kind(place, index, states, outer, escape, budget)
     vector, sign, size, gain = escape.vector, escape.sign, 0.0, 0.0
     if not at_minimum:
         vector, sign, size, gain = best_neuron(problem, f, c, np.stack([vector, -vector]))
@@ -134,7 +135,7 @@ def stationarity(
         kind=kind,
         local=local,
         loss=float(problem.value(f)),
-        residual=unit * residual,
+        residual=unit * float(np.linalg.norm(parts)),
         relative=relative,
         per_neuron=unit * parts,
         escape=unit * escape.value,
@@ -148,7 +149,7 @@ def stationarity(
         states=states,
         clarke=all(kinks.is_clarke(u) for u in patterns),
         network=net,
-        _slopes=np.array([kinks.slopes(pair[1]) for pair in steepest]),
+        _slopes=slopes,
         _kinked=np.array([kinks.on(u) for u in patterns]),
         _index=index,
     )
@@ -174,16 +175,77 @@ def _rates(problem: Problem, W: Array, c: Array) -> Array:
     return out
 
 
-def _states(problem: Problem, net: Network, f: Array, zero_tol: float) -> NDArray[np.intp]:
+def _change(problem: Problem, slopes: Array, D: Array, c: Array, h: Array, tol: float) -> Array:
+    """The least change of the pulls, in shares (n,), for which a neuron of these slopes rests.
+
+    Where the work is large and |D| alone shows that more than tol is needed, the bound
+    |D| / sum_k s_k h_k |x_k| on its largest entry instead.
+    """
+    A = slopes[:, None] * problem.X
+    on = A.any(axis=1) & (h > 0.0)
+    out = np.zeros(problem.n)
+    if not on.any() or not D.any():
+        return out
+    least = float(np.linalg.norm(D)) / float(np.linalg.norm(A, axis=1) @ h)
+    if least > tol and problem.n * problem.d * min(problem.n, problem.d) > LARGE:
+        out[on] = -least
+        return out
+    out[on] = correction(A[on], c[on], h[on])
+    return out
+
+
+def _activities(problem: Problem, directions: Array, kink_tol: float) -> Array:
+    """phi(<v_j, x_k>) of unit rows, 0 on the hyperplanes they lie on."""
+    p = directions @ problem.X.T
+    p[np.abs(p) <= kink_tol * np.linalg.norm(problem.X, axis=1)] = 0.0
+    return np.asarray(np.maximum(p, problem.leak * p))
+
+
+def _relative(
+    problem: Problem, net: Network, c: Array, h: Array, turning: Array, kink_tol: float
+) -> Array:
+    """By which share of its size some pull is off for each neuron (m,) to rest.
+
+    w_j asks for a_j D = 0, a_j for G_c(w_j) = 0; each counts by the part of the neuron it moves.
+    """
+    out = np.zeros(net.m)
+    block = max(1, BLOCK // problem.n)
+    for start in range(0, net.m, block):
+        v = _activities(problem, net.directions[start : start + block], kink_tol) * h
+        size = np.abs(v).max(axis=1)
+        unit = np.divide(v, size[:, None], out=np.zeros_like(v), where=size[:, None] > 0.0)
+        total = np.einsum("jk,jk->j", unit, unit)
+        off = np.abs(unit @ shares(c, h))
+        out[start : start + block] = np.divide(off, total, out=off, where=total > 0.0)
+    with np.errstate(invalid="ignore"):
+        both = 0.5 * np.logaddexp(2.0 * net.log_norms, 2.0 * net.log_outer)
+        inner, outer = np.exp(net.log_norms - both), np.exp(net.log_outer - both)
+    return np.nan_to_num(np.hypot(outer * turning, inner * out))  # zero neurons rest
+
+
+def _states(
+    problem: Problem, net: Network, f: Array, zero_tol: float, kink_tol: float
+) -> NDArray[np.intp]:
     """Which of its weights each neuron has."""
-    height = max(float(np.abs(f).max()), float(np.abs(problem.y).max()))
-    radius = float(np.linalg.norm(problem.X, axis=1).max())
+    size = sizes(problem, f)
+    lengths = np.linalg.norm(problem.X, axis=1)
+    bound = np.divide(lengths, size, out=np.full(problem.n, np.inf), where=size > 0.0)
+    bound[lengths == 0.0] = 0.0
+    effect = np.zeros(net.m)  # of |a||w| = 1: root mean square of outputs over sizes, where active
+    block = max(1, BLOCK // problem.n)
+    for start in range(0, net.m, block):
+        out = _activities(problem, net.directions[start : start + block], kink_tol)
+        active = out != 0.0
+        with np.errstate(invalid="ignore"):
+            share = np.where(active, out / np.where(lengths > 0.0, lengths, 1.0) * bound, 0.0)
+        count = np.maximum(active.sum(axis=1), 1)
+        effect[start : start + block] = np.sqrt(np.sum(share**2, axis=1) / count)
+    silent = effect == 0.0  # at w = 0, or inactive: what it could do instead
+    effect[silent] = np.sqrt(np.mean(bound**2))
+    with np.errstate(divide="ignore"):
+        line = np.log(zero_tol) - np.log(effect)
     log_w, log_a = net.log_norms, net.log_outer
     states = np.full(net.m, ALIVE)
-    if height == 0.0 or radius == 0.0:
-        line = -np.inf
-    else:
-        line = float(np.log(zero_tol * height / radius))
     idle = log_w + log_a <= line
     states[idle] = ZERO
     states[idle & (log_w > 0.5 * line)] = NO_OUTER

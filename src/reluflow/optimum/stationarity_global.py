@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from reluflow.landscape.bound import MaxG, max_G
+from reluflow.optimum.own_size import SAME, on_range, shares
 from reluflow.optimum.stationarity_sets import Kinks
 from reluflow.problem import Problem
 
@@ -28,22 +29,35 @@ NODES = 20_000
 
 def reachable_part(problem: Problem, kinks: Kinks, r: Array) -> Array:
     """Orthogonal projection of r (n,) on the outputs F of networks of any width."""
-    on = kinks.member >= 0
+    return _on_outputs(problem, kinks, r, np.ones(problem.n))
+
+
+def reachable_share(problem: Problem, kinks: Kinks, c: Array, h: Array) -> float:
+    """The largest share of its size h_k by which a pull must change for G_c to vanish."""
+    return float(np.abs(_on_outputs(problem, kinks, shares(c, h), h)).max())
+
+
+def _on_outputs(problem: Problem, kinks: Kinks, g: Array, h: Array) -> Array:
+    """Projection of g on diag(h) F: the vectors (h_k |x_k|) of the lines first, then the rest."""
+    on = np.flatnonzero((kinks.member >= 0) & (h > 0.0))
     lines, length = kinks.member[on], np.linalg.norm(problem.X[on], axis=1)
-    mass = np.bincount(lines, weights=length**2, minlength=len(kinks.normals))
+    size = h[on] * length
+    top = np.zeros(len(kinks.normals))
+    np.maximum.at(top, lines, size)
+    weight = size / np.where(top > 0.0, top, 1.0)[lines]  # of its line's largest: no overflow
+    mass = np.bincount(lines, weights=weight**2, minlength=len(top))
+    mass[mass == 0.0] = 1.0  # lines whose samples have no size
 
-    def off_lines(v: Array) -> Array:
-        """v minus its projection on the vectors |x_k| of each line, orthogonal to each other."""
-        share = np.bincount(lines, weights=length * v, minlength=len(mass)) / mass
-        return v - length * share[lines]
+    def mean(v: Array) -> Array:
+        """Mean of v over each line with the squares of the sizes as weights, at the samples."""
+        return (np.bincount(lines, weights=weight**2 * v, minlength=len(top)) / mass)[lines]
 
-    rest = off_lines(r[on])
-    out = np.zeros_like(r)
-    out[on] = r[on] - rest
-    two_sided = np.stack([off_lines(column) for column in problem.X[on].T], axis=1)
-    U, sizes, _ = np.linalg.svd(two_sided, full_matrices=False)
-    U = U[:, sizes > 1e-10 * np.sqrt(mass.sum())]
-    out[on] += U @ (U.T @ rest)
+    # on the line's vector l the share of g is l <l, g> / |l|^2
+    along = weight * (np.bincount(lines, weights=weight * g[on], minlength=len(top)) / mass)[lines]
+    unit = problem.X[on] / length[:, None]
+    rest = size[:, None] * np.stack([u - mean(u) for u in unit.T], axis=1)
+    out = np.zeros(problem.n)
+    out[on] = along + on_range(rest, g[on] - along, size)
     return out
 
 
@@ -103,7 +117,7 @@ def largest_escape(
     if at_minimum:
         return MaxG(0.0, np.eye(1, problem.d)[0], 1, top, True, "none", 0)
     if budget is not None or problem.d <= 2 or problem.n * problem.d <= LARGE:
-        return max_G(problem, c, budget=NODES if budget is None else budget)
+        return max_G(problem, c, budget=NODES if budget is None else budget, tol=SAME)
     drift = c @ problem.X
     W = np.vstack([drift, -drift, np.random.default_rng(0).normal(size=(14, problem.d))])
     W /= np.maximum(np.linalg.norm(W, axis=1, keepdims=True), 1e-300)

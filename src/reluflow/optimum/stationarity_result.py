@@ -36,8 +36,10 @@ class Stationarity:
     residual : float
         Distance of 0 to the subdifferential of the loss in (W, a).
     relative : float
-        The same over |(W, a)| times the scale of the forces: sum_k |c_k| |x_k|, for square losses
-        with |y_k| + |f_k| in place of the residual. "Stationary" means at most ``tol``.
+        The share of its own size by which some sample's pull would have to change for the neuron
+        that is worst off to rest, neurons without effect left out. The size of a pull is that of
+        |y_k| + |f_k| for square losses, of the pull for margin losses. "Stationary" means at most
+        ``tol``; neither the other samples' sizes nor those of other neurons play a part.
     per_neuron : array, shape (m,)
         Each neuron's part; residual is their root of squares.
     escape, escape_bound : float

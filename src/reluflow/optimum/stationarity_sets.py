@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.landscape.canonical import PATTERN_TOL, hyperplanes
+from reluflow.optimum.own_size import BLOCK, ROUNDING
 from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
-
-BLOCK = 1 << 22  # inner products <w_j, x_k> held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,8 @@ class Kinks:
             Z = np.ascontiguousarray(self.kappa[free, None] * self.normals[free])
             chosen = np.empty(len(free))
             box_least_norm(D.copy(), Z, -1.0, chosen, D)
-            t[free] = chosen
+            ends = np.abs(np.abs(chosen) - 1.0) <= ROUNDING  # a slope of 1e-16 is none
+            t[free] = np.where(ends, np.sign(chosen), chosen)
         return D, t
 
     def slopes(self, t: Array) -> Array:
