@@ -153,10 +153,10 @@ class Growth:
         assert run.networks is not None
         return list(run.networks)
 
-    def after(self, log_sigma: float, log_r: float, factor: float = 1.0) -> float:
-        """T0 + ln(r/(sqrt(m) sigma))/lambda0+, the rate times ``factor``."""
+    def after(self, log_sigma: float, log_r: float) -> float:
+        """T0 + ln(r/(sqrt(m) sigma))/lambda0+."""
         grown = log_r - log_sigma - 0.5 * math.log(self.net.m)
-        return self.T0 + grown / (factor * self.rates[0])
+        return self.T0 + grown / self.rates[0]
 
     def goal(self, log_sigma: float, log_r: float) -> tuple[Network, Array]:
         """r b_k (mubar+, 1) and r^(1 - kappa) b_k (mubar-, 1), with log|b_k|, from theta(T0)."""
