@@ -182,7 +182,7 @@ def limit_with_either_rate(f: Follower, times: Array) -> Found:
         shrunk.append(max(m_norm(a) / m_norm(b) for a, b in zip(late, early, strict=True)))
     comparisons = [
         at_most(abs(shrunk[0] - 1), 1e-7, what="|size at r = 1e-7 over that at 1e-4 - 1|, meant"),
-        at_most(shrunk[1], 0.05, what="the same ratio with the printed rate (1e-3/2)"),
+        at_most(shrunk[1], 0.05, what="the same ratio with the printed rate (1e-3^.5)"),
         at_most(sizes[1] / sizes[0], 0.01, what="size at r = 1e-7, printed over meant"),
     ]
     return Found(comparisons, [f.good])

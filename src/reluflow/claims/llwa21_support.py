@@ -15,6 +15,7 @@ from reluflow.claims.llwa21_general import (
     negatives_weak,
     negatives_weak_at_dual,
     one_neuron,
+    planar,
 )
 from reluflow.claims.llwa21_runs import margin
 from reluflow.claims.verdict import Comparison, at_least, at_most
@@ -22,17 +23,8 @@ from reluflow.landscape import max_G
 from reluflow.network import Network
 from reluflow.optimum.max_margin import margin_bound, max_margin
 from reluflow.problem import Problem, datasets
-from reluflow.problem.losses import Logistic
 
 Array = NDArray[np.float64]
-
-
-def planar(seed: int, n: int) -> Problem:
-    """Random separable points in the plane."""
-    rng = np.random.default_rng(seed)
-    Z = np.column_stack([rng.uniform(0.2, 2.0, n), rng.standard_normal(n)])
-    y = np.resize([1.0, -1.0], n)
-    return Problem(y[:, None] * Z, y, Logistic(), 0.5)
 
 
 def primal_on_grid(problem: Problem, angles: int) -> float:
