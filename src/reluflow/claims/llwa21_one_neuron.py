@@ -147,7 +147,7 @@ def start_of_both_signs(problem: Problem, seed: int, sigma: float) -> Network:
 
 
 @experiment(
-    "LLWA21-TA.7", form="printed", quick={"draws": 3, "sigmas": (1e-2, 1e-3), "q": 1e4},
+    "LLWA21-TA.7", form="printed", quick={"draws": 3, "sigmas": (1e-2, 1e-3), "q": 3e3},
     full={"draws": 10, "sigmas": (1e-2, 1e-3, 1e-5), "q": 1e5},
 )  # fmt: skip
 def one_positive_neuron_under_a5(
@@ -168,7 +168,7 @@ def one_positive_neuron_under_a5(
     ])  # fmt: skip
     power = growth_beside(problem)
     small = Hypothesis(
-        "for every sigma below some sigma_max", power > 1,
+        "for every sigma below some sigma_max", bool(power > 1),
         f"from sigma = {', '.join(f'{s:g}' for s in sigmas)}; of whatever size, a negative neuron "
         f"beside the one neuron grows as |w_+|^{power:.3g}",
     )  # fmt: skip

@@ -16,6 +16,7 @@ from reluflow.claims.hypotheses import (
     separable,
     some_leak,
     symmetric_data,
+    unit_ball,
 )
 from reluflow.claims.llwa21 import large_margins, sup_error
 from reluflow.claims.llwa21_directions import NEAR, pair
@@ -23,6 +24,7 @@ from reluflow.claims.llwa21_runs import (
     decade,
     direction,
     has_decade,
+    in_unit_ball,
     least_margin,
     margin,
     squared_norm,
@@ -81,16 +83,20 @@ def opposite_pair(evidence: Evidence) -> tuple[bool, str]:
     return bool(fine), f"signs {np.sign(net.a)}, cosines with w* {np.round(along, 3)}"
 
 
-@cache
-def two_opposite(seed: int, q_min: float) -> Evidence:
+def opposite_run(problem: Problem, seed: int, q_min: float) -> Evidence:
     """Two random neurons of opposite sign on their sides, of size 1, to a large margin."""
     from reluflow.trajectory.save import every
 
-    problem = datasets.symmetric_separable(rng=seed)
     W = np.random.default_rng(seed).standard_normal((2, problem.d))
-    W *= (np.sign(W @ problem.known["w_star"]) * [1, -1])[:, None]
+    W *= (np.sign(W @ max_margin(problem, "linear").w) * [1, -1])[:, None]
     net = Network(W, np.linalg.norm(W, axis=1) * [1, -1], leak=problem.leak)
     return until(problem, net, q_min, save=every(0.25))
+
+
+@cache
+def two_opposite(seed: int, q_min: float) -> Evidence:
+    """Such a run on symmetric data."""
+    return opposite_run(datasets.symmetric_separable(rng=seed), seed, q_min)
 
 
 def distance_to(evidence: Evidence, net: Network, factor: float) -> float:
@@ -107,10 +113,24 @@ PAIR: dict[str, Any] = {
 }  # fmt: skip
 
 
-@claim("LLWA21-T5.5", form="printed", **PAIR)
-def quarter(evidence: Evidence) -> list[Comparison]:
-    """(1/4)(w*, -w*, 1, -1) has norm 1/2: no direction is near it."""
-    return tends_to(evidence, 0.25)
+@cache
+def two_opposite_small(seed: int, q_min: float) -> Evidence:
+    """The same with inputs in the unit ball, as Section 3.2 supposes."""
+    problem = in_unit_ball(datasets.symmetric_separable(rng=seed))
+    return opposite_run(problem, seed, q_min)
+
+
+@claim(
+    "LLWA21-T5.5", form="printed", needs=("start", "end"), example=two_opposite_small,
+    given=[mean_logistic, some_leak, unit_ball, separable, symmetric_data, balanced_start,
+           opposite_pair], quick={"q_min": 100.0}, full={"q_min": 20_000.0},
+)  # fmt: skip
+def quarter(evidence: Evidence) -> Comparison:
+    """(1/4)(w*, -w*, 1, -1) has norm 1/2, so that no theta/|theta| comes nearer than 1/2 to it."""
+    p, net = evidence.problem, evidence.final
+    assert net is not None
+    return at_most(distance_to(evidence, net, 0.25), 1 / np.sqrt(least_margin(p, net)),
+                   what="|theta/|theta| - (w*, -w*, 1, -1)/4|, against 1/sqrt(q_min)")  # fmt: skip
 
 
 @claim("LLWA21-T5.5", form="repaired", **PAIR)
