@@ -38,8 +38,7 @@ from reluflow.problem import Problem, datasets
 
 Array = NDArray[np.float64]
 
-# q_min -> gamma/gamma_max noted for six neurons: .990, .9992, .9998, less half the last digit
-NOTED = {50.0: 0.9895, 500.0: 0.99915, 2000.0: 0.99975}
+REACHED = (50.0, 500.0, 2000.0)  # q_min at which the margin is looked at
 
 
 @experiment(
@@ -47,11 +46,12 @@ NOTED = {50.0: 0.9895, 500.0: 0.99915, 2000.0: 0.99975}
     unchecked=["no branching (4.6)", "the start is below sigma_max and of both signs"],
 )  # fmt: skip
 def ratios_of_the_margin(seed: int, m: int, sets: int) -> list[Comparison]:
-    """gamma/gamma_max at q_min 50, 500, 2000 from sigma = 1e-4: about .990, .9992, .9998.
+    """1 - gamma/gamma_max at q_min 50, 500, 2000 from sigma = 1e-4: at most 1/q_min, as in T4.3.
 
-    Some draws are late: the noted figures are held against the median, and the last against all.
+    Some draws are late: the bound is held against the median, and at the last q_min against all.
     """
-    found: dict[float, list[float]] = {q: [] for q in NOTED}
+    found: dict[float, list[float]] = {q: [] for q in REACHED}
+    short = 1.0
     for i in range(sets):
         problem = datasets.symmetric_separable(rng=seed + i)
         best = (1 + problem.leak) / 4 * max_margin(problem, "linear").margin
@@ -60,12 +60,15 @@ def ratios_of_the_margin(seed: int, m: int, sets: int) -> list[Comparison]:
             end = until(problem, net, q).final
             assert end is not None
             ratios.append(margin(problem, end) / best)
+            short = min(short, least_margin(problem, end) / q)
             net = end
-    last = max(NOTED)
+    last = max(REACHED)
     return [
+        at_least(short, 1 - 1e-9, what="q_min reached over that asked for, least (1 or more)"),
         *(
-            at_least(np.median(found[q]), ratio, error=1e-7, what=f"gamma/gamma_max, q_min {q:g}")
-            for q, ratio in NOTED.items()
+            at_most(q * (1 - np.median(found[q])), 1.0, error=1e-3,
+                    what=f"(1 - gamma/gamma_max) q_min at {q:g}, median")
+            for q in REACHED
         ),
         at_least(min(found[last]), 1 - 1 / last, error=1e-7, what="least of them at the last"),
         at_most(max(found[last]), 1 + 1e-9, what="and none above the largest margin"),
