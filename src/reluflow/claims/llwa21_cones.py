@@ -120,7 +120,7 @@ def off_the_printed_ray(seed: int, m: int) -> Found:
 
     # on that ray dG = {mu-}: the direction is kept for ever, so that no later T0 serves either
     rate = float(np.linalg.norm(sides(problem)[2])) / 2
-    last = early(problem, positive.subset([0]), STAY / rate)
+    last = early(problem, positive.subset(np.array([0])), STAY / rate)
     turned = float(np.linalg.norm(last.directions[0] - positive.directions[0]))
     lost = float(positive.log_norms[0] - last.log_norms[0])
     any_time = Hypothesis(

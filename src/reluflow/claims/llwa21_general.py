@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.claim import Predicate, assumption, claim, experiment, predicate
+from reluflow.claims.claim import (
+    Found,
+    Predicate,
+    assumption,
+    claim,
+    experiment,
+    predicate,
+)
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
     MOST_ENTRIES,
@@ -16,14 +23,16 @@ from reluflow.claims.hypotheses import (
     orthogonally_separable,
     separable,
     some_leak,
+    symmetric_data,
     unit_ball,
 )
 from reluflow.claims.llwa21 import branchings, hinted, means_separate, mirrored, sides
-from reluflow.claims.verdict import Comparison, Status, at_least, at_most
+from reluflow.claims.verdict import Comparison, Hypothesis, Status, at_least, at_most
 from reluflow.landscape import max_G
 from reluflow.network import Network
 from reluflow.optimum.linear import LinearMargin
 from reluflow.optimum.max_margin import max_margin
+from reluflow.optimum.stationarity import stationarity
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 
@@ -193,6 +202,32 @@ for _id, _example in (("LLWA21-A4.6", orthogonal_symmetric), ("LLWA21-A.6", coun
         _id, given=[margin_loss, some_leak, no_branching], example=_example, expected=Status.MET,
         reason="not decidable in general: certified where data are orthogonally separable",
     )(lambda evidence: ())  # fmt: skip
+
+
+@experiment("LLWA21-A.2", part="one neuron", quick={"sets": 3}, full={"sets": 30})
+def one_neuron_along_the_mean(seed: int, sets: int) -> Found:
+    """On symmetric data with A.2 the strongest pull separates: one neuron takes L from ln 2 to 0.
+
+    A silent network is asked for the neuron worth adding most; it gains all of the loss.
+    """
+    gain, turned = 0.0, 0.0
+    hypotheses: list[Hypothesis] = []
+    for i in range(sets):
+        evidence = orthogonal_symmetric(seed + i)
+        p = evidence.problem
+        hypotheses += [test(evidence) for test in (symmetric_data, means_separate)]
+        silent = Network(np.zeros((1, p.d)), np.zeros(1), leak=p.leak)
+        found = stationarity(p, silent)
+        gain = max(gain, abs(found.gain / np.log(2) - 1))
+        mu = sides(p)[0]
+        turned = max(turned, 1 - abs(float(found.vector @ mu)) / float(np.linalg.norm(mu)))
+    return Found(
+        [
+            at_most(turned, 1e-9, what="1 - |cos(neuron worth adding, mu)|, largest"),
+            at_most(gain, 1e-9, what="|gain of that neuron / ln 2 - 1|, largest"),
+        ],
+        hypotheses,
+    )
 
 
 @experiment("LLWA21-A.1", part="threshold", quick={"epsilons": (0.02, 0.1)})

@@ -89,8 +89,8 @@ def rates_in_the_proof(seed: int, m: int) -> Found:
     sizes = [g.at(log, [time])[0].log_norms for log, time in zip(LOGS, times, strict=True)]
     falls = np.polyfit(LOGS, np.array(sizes), 1)[0][up]
     comparisons = [
-        at_most(_off(slopes, g, 0.5).max(), 1e-6, what="slopes of log|w_k| against |mu+-|/2, relative"),
-        at_least(_off(slopes, g, 1.0).min(), 0.4, what="and against |mu+-|, relative (1/2)"),
+        at_most(_off(slopes, g, 0.5).max(), 1e-6, what="slopes of log|w_k| against |mu+-|/2"),
+        at_least(_off(slopes, g, 1.0).min(), 0.4, what="and against |mu+-| (1/2)"),
         at_least(falls.min(), 0.4, what="d log|b| / d log sigma at half of T1, a > 0 (1/2)"),
     ]
     return Found(comparisons, given(g.problem))

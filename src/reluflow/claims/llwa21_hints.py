@@ -98,8 +98,8 @@ def thresholds(eps: float) -> list[Comparison]:
     below = gain(datasets.hinted(eps=eps, K=0.97 * K))[1]
     above = gain(datasets.hinted(eps=eps, K=1.03 * K))[0]
     return [
-        at_most(below, 1 + 1e-7, what=f"largest margin over eps/2 at 0.97 K*, eps = {eps:g}: bound"),
-        at_least(above, 1 + 1e-7, what=f"and at 1.03 K*, eps = {eps:g}: reached"),
+        at_most(below, 1 + 1e-7, what=f"largest margin over eps/2, 0.97 K*, eps = {eps:g}"),
+        at_least(above, 1 + 1e-7, what=f"largest margin over eps/2, 1.03 K*, eps = {eps:g}"),
     ]
 
 
@@ -159,8 +159,9 @@ def share_of_good_draws(seed: int, draws: int) -> list[Comparison]:
         net = initialize(problem, m * draws, scale=1.0, kind="balanced", rng=seed + m)
         share = float((net.a.reshape(draws, m) > 0).any(axis=1).mean())
         spread = math.sqrt(2.0**-m * (1 - 2.0**-m) / draws)
-        found.append(at_most(abs(share - 1 + 2.0**-m), 4 * spread,
-                             what=f"|share with some a > 0 - (1 - 2^-m)|, m = {m}, 4 s.e."))  # fmt: skip
+        off = abs(share - (1 - 2.0**-m))
+        what = f"|share with some a > 0 - (1 - 2^-m)|, m = {m}, 4 s.e."
+        found.append(at_most(off, 4 * spread, what=what))
         if m == 1:
             found.append(at_most(share, 0.6, what="share for m = 1: no delta below 0.4 will do"))
     return found

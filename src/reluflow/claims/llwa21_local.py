@@ -120,7 +120,7 @@ def along_run(evidence: Evidence, value: float) -> Array:
 
 
 def desingularising_constant(problem: Problem, value: float, rows: Array) -> float:
-    r"""Least C for which Psi(x) = C (x/gamma)^(1 - kappa/2) satisfies (43) and (44) at these points.
+    r"""Least C for which Psi(x) = C (x/gamma)^(1 - kappa/2) satisfies (43), (44) at these points.
 
     The power is that of the worst points: gaps go as 1/\|theta\|^2, the radial slope with them, and
     (42) lets \|theta\| times the tangential slope be as small as \|theta\|^-kappa.
@@ -167,7 +167,7 @@ def desingularised(seed: int, draws: int) -> list[Comparison]:
 
 
 def swept(evidence: Evidence, value: float) -> tuple[Array, Array, Array]:
-    """Steps between records within 30 % of the maximum: arc, change of gt, and the lemma's two parts.
+    """Arcs between records within 30 % of the maximum, gt there, and its growth in two parts.
 
     gt changes by |theta| times its radial slope for each unit of log|theta|, and by |theta| times
     its tangential slope for each unit of arc, since theta turns along the tangential gradient

@@ -170,7 +170,7 @@ def rescaled_limit(seed: int, m: int, steps: tuple[float, ...]) -> Found:
 
 
 def limit_with_either_rate(f: Follower, times: Array) -> Found:
-    """flow(r theta-hat, T2(r) + t) from r = 1e-4 to 1e-7, T2 with the meant and the printed lambda0.
+    """flow(r theta-hat, T2(r) + t) for r = 1e-4 and 1e-7, T2 with either value of lambda0.
 
     Twice the rate is half of the time: what is left is of order sqrt(r).
     """

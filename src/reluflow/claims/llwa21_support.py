@@ -151,7 +151,7 @@ def local_under_a5(seed: int, shares: tuple[float, ...]) -> Found:
 def same_margin_same_function(
     problem: Problem, seed: int, draws: int
 ) -> tuple[float, float, float]:
-    r"""Item 2 with numbers: how much of the bound on D and of that on f is used; the least D/gamma+.
+    r"""Item 2 with numbers: the shares used of the bounds on D and on f; the least D/gamma+.
 
     With S = sum_P \|w_k - a_k w+\|^2, r^2 the part of |theta|^2 = 1 off P and V the value of A.5*,
 

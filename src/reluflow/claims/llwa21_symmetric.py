@@ -66,8 +66,7 @@ def ratios_of_the_margin(seed: int, m: int, sets: int) -> list[Comparison]:
     return [
         at_least(short, 1 - 1e-9, what="q_min reached over that asked for, least (1 or more)"),
         *(
-            at_most(q * (1 - np.median(found[q])), 1.0, error=1e-3,
-                    what=f"(1 - gamma/gamma_max) q_min at {q:g}, median")
+            at_most(q * (1 - np.median(found[q])), 1.0, what=f"(1 - gamma/gamma_max) q_min, {q:g}")
             for q in REACHED
         ),
         at_least(min(found[last]), 1 - 1 / last, error=1e-7, what="least of them at the last"),
