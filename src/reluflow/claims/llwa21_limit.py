@@ -192,10 +192,14 @@ def loss_gets_small_in_finite_time(seed: int, starts: int) -> Found:
 
 @claim(
     "LLWA21-LB.20", needs=("path",), given=[mean_logistic, some_leak, separable], example=recorded,
-    quick=LATE, full=MOST, unchecked=["subgradients at kinks other than the one with slope leak"],
+    quick=LATE, full=MOST,
 )  # fmt: skip
 def every_neuron_is_pulled(evidence: Evidence) -> Comparison:
-    """sgn(a_j) <w_j', w*> >= |a_j| leak gamma* (1 - e^{-nL})/n at every record."""
+    """sgn(a_j) <w_j', w*> >= |a_j| leak gamma* (1 - e^{-nL})/n at every record.
+
+    Every sample adds its slope times something positive, so that at kinks the slope leak, which is
+    taken, is the least favourable of all subgradients.
+    """
     p = evidence.problem
     best = max_margin(p, "linear")
     least = math.inf
