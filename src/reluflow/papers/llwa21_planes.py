@@ -110,8 +110,8 @@ def figure4(*, sizes: Any, q: float, q_symmetric: float, tests: int, seed: int =
         f"{few}The plane is spanned by the normals of teacher (vertical dotted line) and SVM, with "
         "the bias coordinate at its value; the paper does not say which plane it shows. Samples "
         "are projected on it; agreement is over all test points, off the plane too. The paper's "
-        "caption says that the network converges to the SVM: on its "
-        "data, the first picture, it comes near and has a larger margin than any linear "
-        "classifier; on symmetrised data, the second, it does converge."
+        "caption says that the network converges to the SVM: on data made as it describes, the "
+        "first picture, it comes near, with a larger margin than any linear classifier; on "
+        "symmetrised data, which its theorem is about, the second, it converges."
     )
     return Drawn(pictures, numbers, summary, seen, caption)
