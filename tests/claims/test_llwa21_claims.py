@@ -12,6 +12,7 @@ from reluflow import Network, Problem, datasets, initialize, kkt, max_G, max_mar
 from reluflow.claims import Evidence, Status, ledger
 from reluflow.claims import llwa21_alone as alone
 from reluflow.claims import llwa21_bounds as bounds
+from reluflow.claims import llwa21_branching as branching
 from reluflow.claims import llwa21_cones as cones
 from reluflow.claims import llwa21_directions as directions
 from reluflow.claims import llwa21_general as general
@@ -505,11 +506,11 @@ def test_the_hint_is_principal_from_h0_on(monkeypatch):
 
 
 def test_instances_of_non_branching_cross_kinks(monkeypatch):
-    found = near_zero.with_kinks_ahead(0, 2, symmetric=False)
+    found = branching.with_kinks_ahead(0, 2, symmetric=False)
     for problem in found:
         assert not orthogonally_separable(Evidence.of(problem)).ok
     assert of_experiment("A.6/instances", sets=1, starts=2) is Status.ILLUSTRATED
-    monkeypatch.setattr(near_zero, "branchings", lambda evidence: 1)
+    monkeypatch.setattr(branching, "branchings", lambda evidence: 1)
     assert of_experiment("A.6/instances", sets=1, starts=2) is Status.FAILS
 
 
@@ -795,7 +796,7 @@ def test_edges_of_two_samples():
     X = np.array([[1.0, 0.0], [-0.8, 0.6]])
     problem = Problem(X, np.array([1.0, 1.0]), Logistic(), 0.0)
     ridge = Network(1e-3 * np.array([[0.0, 1.0]]), np.array([1e-3]))
-    assert orthogonal.edges(problem, ridge)[0] >= 1
+    assert branching.edges(problem, ridge)[0] >= 1
     valley = Network(1e-3 * np.array([[0.0, 1.0]]), np.array([-1e-3]))
-    assert orthogonal.edges(problem, valley)[1] >= 1
+    assert branching.edges(problem, valley)[1] >= 1
     assert m_distance(ridge, valley) == pytest.approx(2e-3)

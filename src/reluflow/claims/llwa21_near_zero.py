@@ -11,26 +11,19 @@ from numpy.typing import NDArray
 
 from reluflow.claims.claim import Found, assumption, experiment, predicate
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.hypotheses import (
-    mean_logistic,
-    orthogonally_separable,
-    some_leak,
-    unit_ball,
-)
-from reluflow.claims.llwa21 import branchings, sides
+from reluflow.claims.hypotheses import mean_logistic, some_leak, unit_ball
+from reluflow.claims.llwa21 import sides
 from reluflow.claims.llwa21_bounds import m_norm
 from reluflow.claims.llwa21_phase1 import draw, mixture
-from reluflow.claims.llwa21_runs import early_rate, in_unit_ball, m_distance, two_neurons, until
+from reluflow.claims.llwa21_runs import early_rate, in_unit_ball, m_distance, two_neurons
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.landscape import G, max_G
 from reluflow.network import Network
 from reluflow.problem import Problem, datasets
-from reluflow.problem.losses import Logistic
 
 Array = NDArray[np.float64]
 
 RTOL = 1e-10
-SMALL, EPS = 1e-3, 0.1  # r and eps of Assumptions 4.6, A.6 in the flows looked at
 ALIGNED = 1e-9  # relative, for |G| = lambda and a = sgn(G) |w|
 
 
@@ -230,95 +223,4 @@ def near_starts_stay_near(seed: int, r: float, starts: int) -> Found:
             at_least(least, 1e-3, what="least of it: the starts do differ"),
         ],
         hypotheses,
-    )
-
-
-def one_direction_each(
-    centres: list[tuple[float, Array]], leak: float, rng: np.random.Generator
-) -> Network:
-    """Balanced groups of 1 to 3 small neurons that share a direction within EPS of their centre.
-
-    ``centres`` are the sign of the outer weights and the unit vector of each group.
-    """
-    W, a = [], []
-    for sign, centre in centres:
-        z = rng.standard_normal(centre.size)
-        v = centre + EPS * rng.uniform() * z / np.linalg.norm(z)
-        for size in SMALL * rng.uniform(0.1, 1.0, int(rng.integers(1, 4))):
-            W.append(size * v / np.linalg.norm(v))
-            a.append(sign * size)
-    return Network(np.array(W), np.array(a), leak=leak)
-
-
-def continuations(
-    problem: Problem, centres: list[tuple[float, Array]], seed: int, starts: int
-) -> tuple[int, int]:
-    """Kinks crossed by flows from such starts until q_min = 5, and points with several ways on."""
-    kinks, several = 0, 0
-    for i in range(starts):
-        net = one_direction_each(centres, problem.leak, np.random.default_rng([seed, i]))
-        evidence = until(problem, net, 5.0)
-        assert evidence.run is not None
-        kinks += len(evidence.run.events.get("kind", ()))
-        several += branchings(evidence)
-    return kinks, several
-
-
-def with_kinks_ahead(seed: int, sets: int, symmetric: bool) -> list[Problem]:
-    """Separable points of the plane that mu (or mu+) does not separate, without the certificate.
-
-    Neurons that start near it must then cross kinks on their way to a separator.
-    """
-    found: list[Problem] = []
-    i = 0
-    while len(found) < sets:
-        rng = np.random.default_rng([seed, i])
-        i += 1
-        Z = np.column_stack([rng.uniform(0.1, 1.0, 6), 0.7 + rng.standard_normal(6)])
-        if symmetric:
-            X, y = np.vstack([Z, -Z]), np.repeat([1.0, -1.0], 6)
-        else:
-            y = rng.choice([-1.0, 1.0], 6)
-            X = y[:, None] * Z
-        problem = in_unit_ball(Problem(X, y, Logistic(), 0.5))
-        centre = sides(problem)[0 if symmetric else 1]
-        wrong = bool((problem.y * (problem.X @ centre) < 0).any())
-        if wrong and not orthogonally_separable(Evidence.of(problem)).ok:
-            found.append(problem)
-    return found
-
-
-def all_go_one_way(
-    seed: int, problems: list[Problem], centres: list[list[tuple[float, Array]]], starts: int
-) -> Found:
-    """None of the flows could have gone on otherwise."""
-    counts = [
-        continuations(problem, centre, seed + i, starts)
-        for i, (problem, centre) in enumerate(zip(problems, centres, strict=True))
-    ]
-    kinks, several = (int(n) for n in np.sum(counts, axis=0))
-    return Found(
-        [
-            at_least(kinks, 1, what="kinks crossed"),
-            at_most(several, 0, what="of these, points with several continuations"),
-        ],
-        note=f"{len(problems)} data sets, {starts} starts each, {kinks} kinks crossed",
-    )
-
-
-@experiment("LLWA21-A4.6", part="instances", quick={"sets": 4, "starts": 3}, full={"sets": 40})
-def two_groups_go_one_way(seed: int, sets: int, starts: int) -> Found:
-    """Two groups near +-mubar on symmetric data without the certificate."""
-    problems = with_kinks_ahead(seed, sets, symmetric=True)
-    means = [early_rate(problem)[1] for problem in problems]
-    return all_go_one_way(seed, problems, [[(1.0, mu), (-1.0, -mu)] for mu in means], starts)
-
-
-@experiment("LLWA21-A.6", part="instances", quick={"sets": 4, "starts": 3}, full={"sets": 40})
-def one_group_goes_one_way(seed: int, sets: int, starts: int) -> Found:
-    """One group near mubar+ on separable data without the certificate."""
-    problems = with_kinks_ahead(seed, sets, symmetric=False)
-    means = [sides(problem)[1] for problem in problems]
-    return all_go_one_way(
-        seed, problems, [[(1.0, mu / np.linalg.norm(mu))] for mu in means], starts
     )

@@ -1,4 +1,4 @@
-"""[LLWA21]_ Appendices H, I.2: orthogonally separable data have one KKT function, no branching."""
+"""[LLWA21]_ Appendix H: orthogonally separable data have one KKT function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import margin_loss, no_leak, orthogonally_separable
-from reluflow.claims.llwa21 import branchings
 from reluflow.claims.llwa21_directions import NEAR, near_kkt
 from reluflow.claims.llwa21_runs import least_margin, squared_norm, until
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
@@ -283,54 +282,4 @@ def exact_neurons_solve_q(seed: int, sets: int) -> Found:
             at_most(max(row[1].measured for row in rows), 1e-9, what=rows[0][1].what),
         ],
         [test(evidence) for evidence in found for test in tests],
-    )
-
-
-def edges(problem: Problem, net: Network) -> tuple[int, int, int]:
-    """Kinks (j, i) of the network put there one by one: ridges, valleys, refractions.
-
-    v1 and v2 are the rates of <w_j, x_i> with slope 1 and slope leak at the kink.
-    """
-    c = problem.pull_at(problem.outputs(net))
-    gram = problem.X @ problem.X.T
-    counts = [0, 0, 0]
-    for j in range(net.m):
-        for i in range(problem.n):
-            x = problem.X[i]
-            w = net.W[j] - x * (net.W[j] @ x) / (x @ x)
-            h = np.where(problem.X @ w > 0, 1.0, problem.leak)
-            rest = float((h * c * gram[i]).sum() - h[i] * c[i] * gram[i, i])
-            v1, v2 = (net.a[j] * (rest + s * c[i] * gram[i, i]) for s in (1.0, problem.leak))
-            counts[0 if v2 < 0 < v1 else 1 if v1 < 0 < v2 else 2] += 1
-    return counts[0], counts[1], counts[2]
-
-
-@experiment("LLWA21-I2", quick={"draws": 20}, full={"draws": 500})
-def no_ridges(seed: int, draws: int) -> Found:
-    """No kink is a ridge on orthogonally separable data; on others some are."""
-    ridges, control, met = 0, 0, 0
-    hypotheses = []
-    for i in range(draws):
-        rng = np.random.default_rng([seed, i])
-        leak = float(rng.choice([0.0, 0.3, 0.7]))
-        problem = datasets.separable(
-            0.9, 6, 3, rng=rng, loss="logistic", leak=leak, reduction="mean"
-        )
-        net = initialize(problem, 5, scale=10.0 ** rng.uniform(-3, 0.5), kind="gaussian", rng=rng)
-        test = orthogonally_separable(Evidence.of(problem))
-        if not test.ok:
-            continue
-        hypotheses = [test]
-        ridges += edges(problem, net)[0]
-        other = Problem(problem.X, rng.permutation(problem.y), problem.loss, leak)
-        control += edges(other, net)[0]
-        if i < 5:
-            met += branchings(until(problem, net, 5.0))
-    return Found(
-        [
-            at_most(ridges, 0, what="kinks that are ridges"),
-            at_most(met, 0, what="moments at which runs could branch"),
-            at_least(control, 1, what="ridges with the labels shuffled"),
-        ],
-        hypotheses,
     )
