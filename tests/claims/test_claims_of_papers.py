@@ -127,7 +127,9 @@ def test_llwa21():
     bent = Network(
         final.W * (1 + 0.3 * np.arange(6)[:, None]), final.a, final.log_scale, final.leak
     )
-    assert status_of("LLWA21-T4.3", ended(good, bent)) is Status.FAILS
+    # missed, but "below sigma_max" cannot be checked: that refutes nothing
+    assert status_of("LLWA21-T4.3", ended(good, bent)) is Status.UNDECIDED
+    assert Status.FAILS in {c.status for c in llwa21.late_errors(ended(good, bent))}
     assert status_of("LLWA21-LB.9", ended(good, bent)) is Status.OUT_OF_SCOPE
     early = Evidence.of(good.problem, good.start)
     assert status_of("LLWA21-T4.3", early) is Status.OUT_OF_SCOPE

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.claim import Predicate, assumption, claim, experiment, predicate
+from reluflow.claims.claim import (
+    Found,
+    Predicate,
+    assumption,
+    claim,
+    experiment,
+    predicate,
+)
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
     MOST_ENTRIES,
@@ -16,13 +23,17 @@ from reluflow.claims.hypotheses import (
     orthogonally_separable,
     separable,
     some_leak,
+    symmetric_data,
+    unit_ball,
 )
 from reluflow.claims.llwa21 import branchings, hinted, means_separate, mirrored, sides
-from reluflow.claims.verdict import Comparison, Status, at_least, at_most
+from reluflow.claims.verdict import Comparison, Hypothesis, Status, at_least, at_most
 from reluflow.landscape import max_G
+from reluflow.network import Network
 from reluflow.optimum.linear import LinearMargin
 from reluflow.optimum.max_margin import max_margin
-from reluflow.problem import Problem
+from reluflow.optimum.stationarity import stationarity
+from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 
 Array = NDArray[np.float64]
@@ -153,6 +164,21 @@ def counterexample(seed: int = 0) -> Evidence:
     return Evidence.of(Problem(X, np.array([-1.0, 1.0, 1.0]), Logistic(), 0.5))
 
 
+def planar(seed: int, n: int) -> Problem:
+    """Random separable points in the plane."""
+    rng = np.random.default_rng(seed)
+    Z = np.column_stack([rng.uniform(0.2, 2.0, n), rng.standard_normal(n)])
+    y = np.resize([1.0, -1.0], n)
+    return Problem(y[:, None] * Z, y, Logistic(), 0.5)
+
+
+def small_mirrored(seed: int) -> Evidence:
+    """Mirrored hints in the unit ball."""
+    p = mirrored(seed).problem
+    radius = float(np.linalg.norm(p.X, axis=1).max())
+    return Evidence.of(Problem(p.X / radius, p.y, p.loss, p.leak))
+
+
 def orthogonal_symmetric(seed: int) -> Evidence:
     """Symmetric data with all y x in a half-right cone: orthogonally separable."""
     plus = np.abs(np.random.default_rng(seed).standard_normal((4, 3))) + 0.1
@@ -169,16 +195,106 @@ assumption(
     "LLWA21-A.9", margin_loss, some_leak, separable, positives_weak, example=mirrored,
     form="repaired",
 )  # fmt: skip
+
+
 for _id, _example in (("LLWA21-A4.6", orthogonal_symmetric), ("LLWA21-A.6", counterexample)):
     claim(
-        _id, given=[margin_loss, some_leak, no_branching], example=_example, expected=Status.HOLDS,
+        _id, given=[margin_loss, some_leak, no_branching], example=_example, expected=Status.MET,
         reason="not decidable in general: certified where data are orthogonally separable",
     )(lambda evidence: ())  # fmt: skip
 
 
-@claim("LLWA21-A.9", form="printed", given=[margin_loss, some_leak, separable], example=mirrored)
+@experiment("LLWA21-A.2", part="one neuron", quick={"sets": 3}, full={"sets": 30})
+def one_neuron_along_the_mean(seed: int, sets: int) -> Found:
+    """On symmetric data with A.2 the strongest pull separates: one neuron takes L from ln 2 to 0.
+
+    A silent network is asked for the neuron worth adding most; it gains all of the loss.
+    """
+    gain, turned = 0.0, 0.0
+    hypotheses: list[Hypothesis] = []
+    for i in range(sets):
+        evidence = orthogonal_symmetric(seed + i)
+        p = evidence.problem
+        hypotheses += [test(evidence) for test in (symmetric_data, means_separate)]
+        silent = Network(np.zeros((1, p.d)), np.zeros(1), leak=p.leak)
+        found = stationarity(p, silent)
+        gain = max(gain, abs(found.gain / np.log(2) - 1))
+        mu = sides(p)[0]
+        turned = max(turned, 1 - abs(float(found.vector @ mu)) / float(np.linalg.norm(mu)))
+    return Found(
+        [
+            at_most(turned, 1e-9, what="1 - |cos(neuron worth adding, mu)|, largest"),
+            at_most(gain, 1e-9, what="|gain of that neuron / ln 2 - 1|, largest"),
+        ],
+        hypotheses,
+    )
+
+
+@experiment("LLWA21-A.1", part="threshold", quick={"epsilons": (0.02, 0.1)})
+def hint_makes_w_star_principal(seed: int, epsilons: tuple[float, ...]) -> list[Comparison]:
+    """With three hints w* is principal exactly from H = H0 on (A.2, proof of Theorem 6.2)."""
+    above, below = np.inf, -np.inf
+    for eps in epsilons:
+        base = datasets.hinted(eps=eps)
+        w, H0 = base.known["w_star"], base.known["H0"]
+        gaps = []
+        for H in (1.001 * H0, 0.999 * H0):
+            X = np.vstack([H * w, base.X[1:]])
+            gaps.append(principal_gap(Problem(X, base.y, base.loss, base.leak), w) / eps)
+        above, below = min(above, gaps[0]), max(below, gaps[1])
+    return [
+        at_least(above, 0.0, error=1e-9, what="gap of A.1 along w* over eps at 1.001 H0, least"),
+        at_most(below, 0.0, error=1e-9, what="gap of A.1 along w* over eps at 0.999 H0, largest"),
+    ]
+
+
+def with_positive_support(rng: np.random.Generator) -> Problem:
+    """Separable points of the plane, the negative ones so far out that S+ has none of them."""
+    Z = np.column_stack([rng.uniform(0.2, 1.0, 5), rng.standard_normal(5)])
+    far = np.column_stack([rng.uniform(8.0, 12.0, 2), 0.1 * rng.standard_normal(2)])
+    y = np.repeat([1.0, -1.0], [5, 2])
+    return Problem(y[:, None] * np.vstack([Z, far]), y, Logistic(), float(rng.uniform(0.3, 0.7)))
+
+
+@experiment("LLWA21-A.5", part="positive support", quick={"sets": 5}, full={"sets": 100})
+def enough_that_support_is_positive(seed: int, sets: int) -> list[Comparison]:
+    """If all labels in S+ are +1 (below Lemma A.4): the best margin is leak gamma+/2 exactly.
+
+    sum_i lam*_i a phi(<w, x_i>) <= leak |a||w| gamma+ bounds it (proof of Theorem 6.2), and the
+    neuron along -w+ with a < 0 attains the bound.
+    """
+    problems = [datasets.figure1_right(eps=0.1)]
+    problems += [with_positive_support(np.random.default_rng([seed, i])) for i in range(sets)]
+    used, low, high = 0, 0.0, 0.0
+    for problem in problems:
+        if (one_neuron(problem, 1)[1].y < 0).any():
+            continue
+        used += 1
+        lower, upper, bound = best_other(problem, 1, -1)
+        low = max(low, abs(lower / (problem.leak * bound) - 1))
+        high = max(high, abs(upper / (problem.leak * bound) - 1))
+    return [
+        at_least(used, sets / 2, what="data sets whose S+ has positive labels alone"),
+        at_most(low, 1e-7, what="|margin reached with a <= 0 / (leak gamma+/2) - 1|, largest"),
+        at_most(high, 1e-7, what="|bound on such margins / (leak gamma+/2) - 1|, largest"),
+    ]
+
+
+@predicate("the neuron -phi(-<w-, x>) has margin gamma-/2 > 0 on the support set of w-")
+def has_minus_neuron(evidence: Evidence) -> tuple[bool, str]:
+    """What is compared with itself in A.9 as printed."""
+    best, support = one_neuron(evidence.problem, -1)
+    net = Network(-best.w[None, :] / np.sqrt(2), np.array([-np.sqrt(0.5)]))
+    q = float(np.min(support.y * support.outputs(net)))
+    return q > 0, f"{q:.6g} against {best.margin / 2:.6g}"
+
+
+@claim(
+    "LLWA21-A.9", form="printed", example=small_mirrored,
+    given=[margin_loss, some_leak, unit_ball, separable, has_minus_neuron],
+)  # fmt: skip
 def negatives_weak_too(evidence: Evidence) -> Comparison:
-    """Printed with a <= 0, the sign of the solution -phi(-<w-, x>) itself: never true."""
+    """Printed with a <= 0, the sign of the solution -phi(-<w-, x>) itself, which has gamma-/2."""
     lower, _, bound = best_other(evidence.problem, -1, -1)
     return at_most(lower / bound, 1 - CLOSE, what="margin of nets with a <= 0 over gamma-/2")
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
 
-from reluflow.claims.claim import claim, predicate
+from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import mean_logistic, separable, some_leak
 from reluflow.claims.limits import tends_to_zero
@@ -21,11 +21,12 @@ from reluflow.claims.llwa21_runs import (
     smoothed,
     squared_norm,
 )
-from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.network import initialize
 from reluflow.optimum.kkt import KINK_TOL, kkt
 from reluflow.optimum.kkt_modes import settling_rate
 from reluflow.optimum.max_margin import max_margin
-from reluflow.problem import Problem
+from reluflow.problem import Problem, datasets
 from reluflow.trajectory.observables import velocity
 
 LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
@@ -225,12 +226,44 @@ def loss_vanishes(evidence: Evidence) -> list[Comparison]:
     ]  # fmt: skip
 
 
+@experiment("LLWA21-TB.19", part="finite time", quick={"starts": 2}, full={"starts": 20})
+def loss_gets_small_in_finite_time(seed: int, starts: int) -> Found:
+    """Stopped at the first L <= ln 2 / n: there the loss is that, at a finite time."""
+    from reluflow.flow.flow import flow
+    from reluflow.flow.stops import loss_below
+
+    least, worst, latest = math.inf, 0.0, 0.0
+    hypotheses: list[Hypothesis] = []
+    for i in range(starts):
+        problem = datasets.symmetric_separable(rng=seed + i)
+        net = initialize(problem, 6, scale=0.1, kind="balanced", normalize="none", rng=seed + i)
+        evidence = Evidence.of(problem, start=net)
+        hypotheses += [test(evidence) for test in (mean_logistic, some_leak, separable, has_leader)]
+        goal = math.log(2) / problem.n
+        run = flow(problem, net, stop=loss_below(goal))
+        found = float(problem.value(problem.outputs(run.final))) / goal
+        least, worst = min(least, found), max(worst, found)
+        latest = max(latest, float(run.times[-1]))
+    return Found(
+        [
+            at_most(worst, 1 + 1e-9, what="L over ln 2 / n where it stops, largest"),
+            at_least(least, 0.9, what="and not much later, least"),
+            at_most(latest, 1e4, what="latest time, finite"),
+        ],
+        hypotheses,
+    )
+
+
 @claim(
     "LLWA21-LB.20", needs=("path",), given=[mean_logistic, some_leak, separable], example=recorded,
-    quick=LATE, full=MOST, unchecked=["subgradients at kinks other than the one with slope leak"],
+    quick=LATE, full=MOST,
 )  # fmt: skip
 def every_neuron_is_pulled(evidence: Evidence) -> Comparison:
-    """sgn(a_j) <w_j', w*> >= |a_j| leak gamma* (1 - e^{-nL})/n at every record."""
+    """sgn(a_j) <w_j', w*> >= |a_j| leak gamma* (1 - e^{-nL})/n at every record.
+
+    Every sample adds its slope times something positive, so that at kinks the slope leak, which is
+    taken, is the least favourable of all subgradients.
+    """
     p = evidence.problem
     best = max_margin(p, "linear")
     least = math.inf

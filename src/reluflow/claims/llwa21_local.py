@@ -14,12 +14,12 @@ from reluflow.claims.llwa21_directions import pair
 from reluflow.claims.llwa21_runs import (
     direction,
     embed,
-    least_margin,
     margin,
     smoothed,
+    squared_norm,
     until,
 )
-from reluflow.claims.verdict import Comparison, Status, at_least, at_most
+from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.network import Network
 from reluflow.optimum.max_margin import max_margin
 from reluflow.problem import Problem, datasets
@@ -119,41 +119,67 @@ def along_run(evidence: Evidence, value: float) -> Array:
     return np.array(rows)
 
 
+def desingularising_constant(problem: Problem, value: float, rows: Array) -> float:
+    r"""Least C for which Psi(x) = C (x/gamma)^(1 - kappa/2) satisfies (43), (44) at these points.
+
+    The power is that of the worst points: gaps go as 1/\|theta\|^2, the radial slope with them, and
+    (42) lets \|theta\| times the tangential slope be as small as \|theta\|^-kappa.
+    """
+    gap, size, along, across = rows.T
+    power = 1 - POWER / 2
+    slope = power * np.hypot(along, across) * gap ** (power - 1)
+    tilted = across >= value / (4 * math.log(problem.n) + 2) * size ** (2 - POWER) * along
+    everywhere = (slope * size ** (2 * POWER - 2)).min(initial=np.inf)
+    return float(1 / min(slope[tilted].min(initial=np.inf), everywhere))
+
+
+def threshold_constant(problem: Problem, value: float, rows: Array) -> float:
+    r"""C of the points where (42) only just holds, which is enough for all.
+
+    Smoothing costs A/\|theta\|^2 of the margin and makes the radial slope twice that over
+    \|theta\|; (42) then asks for a tangential slope of gamma/(4 ln n + 2) \|theta\|^(2 - kappa)
+    times it, and (43) for Psi' = C (1 - kappa/2) (x/gamma)^(-kappa/2) with this C.
+    """
+    _, size, along, _ = rows.T
+    A = float((along * size**2).min()) / 2
+    share = value / (4 * math.log(problem.n) + 2)
+    return 1 / ((1 - POWER / 2) * 2 * share * A ** (1 - POWER / 2))
+
+
 @experiment(
-    "LLWA21-LF.10", quick={"draws": 1}, full={"draws": 5}, expected=Status.HOLDS,
-    reason="existence of Psi: sampled and along runs, with Psi(x) = 100 sqrt(x / gamma)",
+    "LLWA21-LF.10", quick={"draws": 1}, full={"draws": 5},
+    reason="that there is a Psi around any direction is beyond a computation; seen is that "
+           "Psi(x) = C (x/gamma)^(1 - kappa/2), C from (42), serves runs to maxima of the margin",
 )  # fmt: skip
 def desingularised(seed: int, draws: int) -> list[Comparison]:
     """Psi'(gap) |theta| |grad gt| >= 1 where (42) holds; with |theta|^(2 kappa - 1) everywhere."""
-    first, second, used = math.inf, math.inf, 0
+    worst, used = 0.0, 0
     for i in range(draws):
-        for j, (_, problem, best, value) in enumerate(maxima(seed + i)):
-            rng = np.random.default_rng([seed, i, j])
-            rows = np.vstack(
-                [around(problem, best, value, rng),
-                 along_run(returns(seed + i, j, 0.1, 5.0, 2000.0), value)]
-            )  # fmt: skip
-            gap, size, along, across = rows.T
-            whole = 50.0 * np.hypot(along, across) / np.sqrt(gap)
-            tilted = across >= value / (4 * math.log(problem.n) + 2) * size ** (2 - POWER) * along
-            used += int(tilted.sum())
-            first = min(first, float(whole[tilted].min()))
-            second = min(second, float((whole * size ** (2 * POWER - 2)).min()))
+        for j, (_, problem, _, value) in enumerate(maxima(seed + i)):
+            rows = along_run(returns(seed + i, j, 0.1, 5.0, 2000.0), value)
+            used += len(rows)
+            C = desingularising_constant(problem, value, rows)
+            worst = max(worst, C / threshold_constant(problem, value, rows))
     return [
-        at_least(used, 100, what="sampled points at which (42) holds"),
-        at_least(first, 1.0, what="Psi' |theta| |grad gt| where (42) holds, least"),
-        at_least(second, 1.0, what="Psi' |theta|^2 |grad gt| everywhere, least"),
+        at_least(used, 30, what="records within 30 % of a maximum"),
+        at_most(worst, 1.0, what="C asked for by (43) and (44) over that C, largest"),
     ]
 
 
 def swept(evidence: Evidence, value: float) -> tuple[Array, Array, Array]:
-    """q_min, arc length of theta/|theta| and sqrt(1 - gt/gamma) at records within 30 %."""
+    """Arcs between records within 30 % of the maximum, gt there, and its growth in two parts.
+
+    gt changes by |theta| times its radial slope for each unit of log|theta|, and by |theta| times
+    its tangential slope for each unit of arc, since theta turns along the tangential gradient
+    (Lemma F.6); all over gamma, by the trapezoidal rule.
+    """
     keep = [net for net in evidence.path if smoothed(evidence.problem, net)[0] > 0.7 * value]
-    q = np.array([least_margin(evidence.problem, net) for net in keep])
+    rows = np.array([smoothed(evidence.problem, net) for net in keep]) / value
     theta = np.array([direction(net) for net in keep])
-    arcs = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(theta, axis=0), axis=1)))
-    gaps = [max(1 - smoothed(evidence.problem, net)[0] / value, 0.0) for net in keep]
-    return q, arcs, np.sqrt(np.array(gaps))
+    arcs = 2 * np.arcsin(np.linalg.norm(np.diff(theta, axis=0), axis=1) / 2)
+    grown = np.diff([0.5 * math.log(squared_norm(net)) for net in keep])
+    along, across = ((rows[1:, k] + rows[:-1, k]) / 2 for k in (1, 2))
+    return arcs, rows[:, 0], along * grown + across * arcs
 
 
 @experiment(
@@ -161,18 +187,22 @@ def swept(evidence: Evidence, value: float) -> tuple[Array, Array, Array]:
     unchecked=["the start is near and large enough: eps0 and rho0 are not explicit"],
 )  # fmt: skip
 def bounded_sweep(seed: int, q: float) -> list[Comparison]:
-    """Arc length is at most c times the fall of Psi(gap), Psi = sqrt: one c for the whole run."""
+    """d zeta <= -c d Psi(gap) at every step, Psi of points sampled for F.10, c of the proof.
+
+    c = max(2, gamma/(2 ln n + 1)). What the proof starts from, the two parts of the growth of gt,
+    is held against the growth measured.
+    """
     found = []
-    for i, (name, _, _, value) in enumerate(maxima(seed)):
-        margins, arcs, gaps = swept(returns(seed, i, 0.1, 5.0, q), value)
-        late = int(np.argmax(margins >= margins[-1] / 10))
-        ratio = np.diff(arcs) / -np.diff(gaps)
+    for i, (name, problem, best, value) in enumerate(maxima(seed)):
+        rows = around(problem, best, value, np.random.default_rng([seed, 0, i]))
+        C = desingularising_constant(problem, value, rows)
+        c = max(2.0, value / (2 * math.log(problem.n) + 1))
+        arcs, levels, parts = swept(returns(seed, i, 0.1, 5.0, q), value)
+        psi = C * np.maximum(1 - levels, 0.0) ** (1 - POWER / 2)
         found += [
-            at_least(-np.diff(gaps).max(), 0.0, what=f"{name}: fall of sqrt(gap), least"),
-            at_most(ratio.max(), 1.0, what=f"{name}: arc over fall of sqrt(gap), largest"),
-            at_most(
-                arcs[-1] - arcs[late], gaps[late],
-                what=f"{name}: arc of the last decade of q_min against sqrt(gap)",
-            ),
+            at_least(np.diff(levels).min(), 0.0, what=f"{name}: growth of gt, least"),
+            at_most((arcs / -np.diff(psi)).max(), c, what=f"{name}: arc over fall of Psi, largest"),
+            at_most(np.abs(parts / np.diff(levels) - 1).max(), 0.05,
+                    what=f"{name}: |radial and tangential part / growth of gt - 1|"),
         ]  # fmt: skip
     return found

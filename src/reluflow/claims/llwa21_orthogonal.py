@@ -1,4 +1,4 @@
-"""[LLWA21]_ Appendices H, I.2: orthogonally separable data have one KKT function, no branching."""
+"""[LLWA21]_ Appendix H: orthogonally separable data have one KKT function."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.claim import Found, claim, experiment
+from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import margin_loss, no_leak, orthogonally_separable
-from reluflow.claims.llwa21 import branchings
 from reluflow.claims.llwa21_directions import NEAR, near_kkt
 from reluflow.claims.llwa21_runs import least_margin, squared_norm, until
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
+from reluflow.optimum.min_norm import min_norm
 from reluflow.problem import Problem, datasets
+from reluflow.problem.losses import Logistic
 
 Array = NDArray[np.float64]
 
@@ -61,6 +62,22 @@ def exact_kkt(seed: int) -> Evidence:
     return Evidence.of(problem, kkt_network(problem, seed))
 
 
+@predicate("a KKT direction (residual at most 1e-9)")
+def is_kkt(evidence: Evidence) -> tuple[bool, str]:
+    """The KKT conditions of (P) hold up to rounding."""
+    assert evidence.final is not None
+    residual = kkt(evidence.problem, evidence.final, tol=1e-9).residual
+    return residual <= 1e-9, f"residual {residual:.1e}"
+
+
+@predicate("some a_k < 0")
+def some_negative(evidence: Evidence) -> tuple[bool, str]:
+    """There is a neuron of which w_k/a_k and w_k/|a_k| differ."""
+    assert evidence.final is not None
+    count = int((evidence.final.a < 0).sum())
+    return count > 0, f"{count} of {evidence.final.m}"
+
+
 def allowed(evidence: Evidence) -> tuple[float, float]:
     """Relative errors left to a network that is nearly KKT: of its weights, and of |theta|^2.
 
@@ -99,19 +116,13 @@ RUN: dict[str, Any] = {"example": orthogonal_run, "quick": {"m": 10, "q_min": 30
                        "full": {"q_min": 20_000.0}}  # fmt: skip
 
 
-@claim("LLWA21-H2", form="printed", **PLAIN, **RUN)
-def printed_function(evidence: Evidence) -> list[Comparison]:
-    """Printed with a plus between the two parts, and no factor 2."""
-    return shared_function(evidence, 1.0, 1.0)
-
-
-@claim("LLWA21-H2", form="repaired", **PLAIN, **RUN)
+@claim("LLWA21-H2", **PLAIN, **RUN)
 def one_function(evidence: Evidence) -> list[Comparison]:
-    """f = phi(<v+, x>) - phi(<v-, x>), |theta|^2 = 2(|v+| + |v-|), the largest margin."""
+    """The same function and norm at q_min = 1 for every KKT direction, and the largest margin."""
     return shared_function(evidence, -1.0, 2.0)
 
 
-@experiment("LLWA21-H2", form="repaired", part="exact", quick={"sets": 3}, full={"sets": 30})
+@experiment("LLWA21-H2", part="exact", quick={"sets": 3}, full={"sets": 30})
 def made_of_class_solutions(seed: int, sets: int) -> Found:
     """Networks made of v+ and v- are KKT and have the largest margin; with v+ turned they are not.
 
@@ -133,6 +144,83 @@ def made_of_class_solutions(seed: int, sets: int) -> Found:
             at_most(residual, 1e-10, what="KKT residual of networks made of v+ and v-"),
             at_most(gap, 1e-7, what="|bound on margins x 2(|v+| + |v-|) - 1|"),
             at_least(control, NEAR, what="KKT residual with v+ turned towards the mean, least"),
+        ],
+        hypotheses,
+    )
+
+
+def all_on_the_margin(rng: np.random.Generator) -> Problem:
+    """Two orthogonally separable classes all of whose samples have a multiplier.
+
+    Samples of a class share one coordinate and have one of their own, so the multipliers
+    (one over the square of the own coordinate, up to a common factor) are positive.
+    """
+    lift = rng.uniform(0.2, 0.4, 2)
+    X = np.zeros((6, 8))
+    for k in range(2):
+        rows = slice(3 * k, 3 * k + 3)
+        X[rows, 4 * k] = lift[k]
+        X[rows, 4 * k + 1 : 4 * k + 4] = np.diag(rng.uniform(0.6, 0.9, 3))
+    return Problem(X, np.repeat([1.0, -1.0], 3), Logistic(), 0.0)
+
+
+@experiment("LLWA21-H2", part="least norm", quick={"sets": 3}, full={"sets": 30})
+def least_norm_of_p(seed: int, sets: int) -> Found:
+    """Where all samples are on the margin, (P) asks to interpolate: |theta|^2 = 2(|v+| + |v-|).
+
+    Found by the search for the smallest interpolating network, from both sides.
+    """
+    above, below, spread = 0.0, 0.0, 0.0
+    hypotheses: list[Hypothesis] = []
+    for i in range(sets):
+        p = all_on_the_margin(np.random.default_rng([seed, i]))
+        hypotheses += [test(Evidence.of(p)) for test in (no_leak, orthogonally_separable)]
+        plus, minus = class_solutions(p)
+        f = np.maximum(p.X @ plus, 0.0) - np.maximum(p.X @ minus, 0.0)
+        spread = max(spread, float(np.abs(p.y * f - 1).max()))
+        size = 2 * float(np.linalg.norm(plus) + np.linalg.norm(minus))
+        found = min_norm(Problem(p.X, p.y, leak=0.0))
+        above = max(above, abs(found.norm2 / size - 1))
+        below = max(below, abs(found.lower_bound / size - 1))
+    return Found(
+        [
+            at_most(spread, 1e-9, what="|y f - 1| of the formula: all samples on the margin"),
+            at_most(above, 1e-7, what="|norm^2 of the smallest interpolator / formula - 1|"),
+            at_most(below, 1e-7, what="|bound below the norm^2 of all / formula - 1|"),
+        ],
+        hypotheses,
+    )
+
+
+@experiment(
+    "LLWA21-H2", form="slip", quick={"sets": 3}, full={"sets": 30},
+    printed="f = phi(<x, w+>) + phi(<x, w->) and |theta|^2 = |w+| + |w-| at q_min = 1 "
+            "(proof of Theorem H.2)",
+    meant="f = phi(<x, w+>) - phi(<x, w->) and |theta|^2 = 2(|w+| + |w-|)",
+)  # fmt: skip
+def sign_and_factor_in_the_proof(seed: int, sets: int) -> Found:
+    """Both formulas at exact KKT directions; on negative samples the printed f is positive."""
+    off, size, least, ratio = 0.0, 0.0, np.inf, 0.0
+    hypotheses: list[Hypothesis] = []
+    for i in range(sets):
+        evidence = exact_kkt(seed + i)
+        p, net = evidence.problem, evidence.final
+        assert net is not None
+        hypotheses += [test(evidence) for test in (no_leak, orthogonally_separable, is_kkt)]
+        plus, minus = class_solutions(p)
+        up, down = np.maximum(p.X @ plus, 0.0), np.maximum(p.X @ minus, 0.0)
+        f = p.outputs(net) / least_margin(p, net)
+        off = max(off, float(np.abs(f - (up - down)).max()))
+        least = min(least, float(np.abs(f - (up + down))[p.y < 0].min()))
+        total = float(np.linalg.norm(plus) + np.linalg.norm(minus))
+        here = squared_norm(net) / least_margin(p, net) / total
+        size, ratio = max(size, abs(here / 2 - 1)), max(ratio, 1 / here)
+    return Found(
+        [
+            at_most(off, 1e-9, what="|f - meant f|, largest"),
+            at_most(size, 1e-9, what="||theta|^2 / meant - 1|, largest"),
+            at_least(least, 1.9, what="|f - printed f| on negative samples (2 or more), least"),
+            at_most(ratio, 0.51, what="printed |theta|^2 over the true one (1/2), largest"),
         ],
         hypotheses,
     )
@@ -167,10 +255,13 @@ def solves_q(evidence: Evidence, signed: bool) -> list[Comparison]:
     ]
 
 
-@claim("LLWA21-H3", form="printed", **PLAIN, **RUN)
-def printed_neurons(evidence: Evidence) -> list[Comparison]:
-    """w_k/a_k has the wrong sign for a_k < 0."""
-    return solves_q(evidence, True)
+@claim(
+    "LLWA21-H3", form="printed", needs=("end",), example=exact_kkt,
+    given=[margin_loss, no_leak, orthogonally_separable, is_kkt, some_negative],
+)  # fmt: skip
+def printed_neurons(evidence: Evidence) -> Comparison:
+    """w_k/a_k of a negative neuron points away from the samples of its class."""
+    return solves_q(evidence, True)[0]
 
 
 @claim("LLWA21-H3", form="repaired", **PLAIN, **RUN)
@@ -179,51 +270,16 @@ def neurons_solve_q(evidence: Evidence) -> list[Comparison]:
     return solves_q(evidence, False)
 
 
-def edges(problem: Problem, net: Network) -> tuple[int, int, int]:
-    """Kinks (j, i) of the network put there one by one: ridges, valleys, refractions.
-
-    v1 and v2 are the rates of <w_j, x_i> with slope 1 and slope leak at the kink.
-    """
-    c = problem.pull_at(problem.outputs(net))
-    gram = problem.X @ problem.X.T
-    counts = [0, 0, 0]
-    for j in range(net.m):
-        for i in range(problem.n):
-            x = problem.X[i]
-            w = net.W[j] - x * (net.W[j] @ x) / (x @ x)
-            h = np.where(problem.X @ w > 0, 1.0, problem.leak)
-            rest = float((h * c * gram[i]).sum() - h[i] * c[i] * gram[i, i])
-            v1, v2 = (net.a[j] * (rest + s * c[i] * gram[i, i]) for s in (1.0, problem.leak))
-            counts[0 if v2 < 0 < v1 else 1 if v1 < 0 < v2 else 2] += 1
-    return counts[0], counts[1], counts[2]
-
-
-@experiment("LLWA21-I2", quick={"draws": 20}, full={"draws": 500})
-def no_ridges(seed: int, draws: int) -> Found:
-    """No kink is a ridge on orthogonally separable data; on others some are."""
-    ridges, control, met = 0, 0, 0
-    hypotheses = []
-    for i in range(draws):
-        rng = np.random.default_rng([seed, i])
-        leak = float(rng.choice([0.0, 0.3, 0.7]))
-        problem = datasets.separable(
-            0.9, 6, 3, rng=rng, loss="logistic", leak=leak, reduction="mean"
-        )
-        net = initialize(problem, 5, scale=10.0 ** rng.uniform(-3, 0.5), kind="gaussian", rng=rng)
-        test = orthogonally_separable(Evidence.of(problem))
-        if not test.ok:
-            continue
-        hypotheses = [test]
-        ridges += edges(problem, net)[0]
-        other = Problem(problem.X, rng.permutation(problem.y), problem.loss, leak)
-        control += edges(other, net)[0]
-        if i < 5:
-            met += branchings(until(problem, net, 5.0))
+@experiment("LLWA21-H3", form="repaired", part="exact", quick={"sets": 3}, full={"sets": 30})
+def exact_neurons_solve_q(seed: int, sets: int) -> Found:
+    """The same at exact KKT directions."""
+    found = [exact_kkt(seed + i) for i in range(sets)]
+    rows = [solves_q(evidence, False) for evidence in found]
+    tests = (no_leak, orthogonally_separable, is_kkt)
     return Found(
         [
-            at_most(ridges, 0, what="kinks that are ridges"),
-            at_most(met, 0, what="moments at which runs could branch"),
-            at_least(control, 1, what="ridges with the labels shuffled"),
+            at_most(max(row[0].measured for row in rows), 1e-9, what=rows[0][0].what),
+            at_most(max(row[1].measured for row in rows), 1e-9, what=rows[0][1].what),
         ],
-        hypotheses,
+        [test(evidence) for evidence in found for test in tests],
     )

@@ -13,13 +13,13 @@ from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.llwa21_runs import (
     BLACK,
-    LEAST,
     ORANGE,
     PURPLE,
     TEAL,
     Case,
     case,
     follow,
+    least_share,
     linear,
     margin_panel,
     trained,
@@ -159,7 +159,7 @@ def _one_neuron_figure(
         at_least(cosine, 1 - 1e-12, what="cosine of w+ and the linear separator"),
         at_least(_bend(this, best.network), 0.05, what="bend of the largest-margin boundary"),
         at_most(_bend(this, run.final), 5e-3, what="bend of the trained boundary"),
-        at_least(share, LEAST[name], what="trained: margin over that of the one neuron"),
+        at_least(share, least_share(q), what="trained: margin over that of the one neuron"),
         at_most(share, 1.0, what="trained: margin over that of the one neuron"),
         at_most(error, 2e-2, what="trained: distance of f to the one neuron, relative"),
         at_least(wide, 1.2, what="trained from He itself: margin over that of the one neuron"),

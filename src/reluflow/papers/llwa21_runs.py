@@ -23,9 +23,16 @@ from reluflow.trajectory import Trajectory, every
 Array = NDArray[np.float64]
 
 M, SCALE = 20, 1e-3  # width (ours) and factor of the He law (the paper's)
-LEAST = {"left": 0.9999, "middle": 0.9997, "right": 0.9999}  # share of the limit's margin reached
 BLACK, ORANGE, PURPLE, TEAL = "black", "darkorange", "darkviolet", "teal"
 OF_DATA = {1.0: ("tab:red", "o"), -1.0: ("tab:blue", "s")}
+
+
+def least_share(q: float) -> float:
+    """Share of its limit's margin that a run has reached at q_min = q: 1 - 1/q, with room.
+
+    The margin is stationary at its limit, so that only smoothing keeps it below, by order 1/q_min.
+    """
+    return 1 - 1 / q
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.optimum.kkt import kkt
 from reluflow.papers.figure import Drawn, figure
-from reluflow.papers.llwa21_runs import LEAST, SCALE, TEAL, M, case, trained
+from reluflow.papers.llwa21_runs import SCALE, TEAL, M, case, least_share, trained
 from reluflow.report.boundary import boundary_panel
 from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.sweep import sweep
@@ -109,7 +109,7 @@ def figure2(
         errors = [this.sup_error(run.final) for run in runs]
         numbers[name] = {"margins": shares, "sup_errors": errors}
         seen += [
-            at_least(min(shares), LEAST[name], what=f"{title}: margin over the predicted one"),
+            at_least(min(shares), least_share(q), what=f"{title}: margin over the predicted one"),
             at_most(max(shares), 1 + 1e-9, what=f"{title}: margin over the predicted one"),
             at_most(max(errors), 2e-2, what=f"{title}: distance of f to the prediction, relative"),
         ]

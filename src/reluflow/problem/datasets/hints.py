@@ -68,8 +68,8 @@ def hinted(
     eps : float, optional
         Below leak * gamma*; a fifth of that bound by default.
     K : float, optional
-        Positive; twice ``K_threshold`` by default. The paper asks only for K > 0, but the limit
-        is suboptimal only above ``K_threshold`` (our finding).
+        Positive; twice ``K_threshold`` by default. The theorem asks for a large K: the limit is
+        suboptimal above ``K_threshold`` (our bound).
     H : float, optional
         Above ``H_min``; 1.05 times that by default.
     perpendicular : array, shape (d,), optional
@@ -87,7 +87,7 @@ def hinted(
 
     Notes
     -----
-    The paper's last condition on H contains H itself; H3 is the explicit form,
+    The paper's last condition on H has H on both sides; H3 is its explicit form,
     (\|sum y x+\| + \|sum y x-\|)/(1 - leak) over the samples other than the first hint.
 
     Examples
