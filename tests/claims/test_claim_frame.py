@@ -268,6 +268,13 @@ def test_a_slip_shows_print_and_meaning():
         register(Check("BF24-L1", "control", "test", __name__, expected=Status.FAILS))
 
 
+def test_a_numpy_boolean_decides_as_a_boolean_does():
+    bad = Hypothesis("h", np.bool_(False))
+    assert bad.ok is False
+    assert decide([at_most(2, 1)], [bad]) is Status.OUT_OF_SCOPE
+    assert Hypothesis("h", np.bool_(True)).state == "ok"
+
+
 def test_assumptions_are_counted_apart():
     met = verdict_of(make(None), Found(()), [Hypothesis("small", True)], {})
     assert met.status is Status.MET

@@ -103,6 +103,10 @@ class Hypothesis:
     ok: bool | None
     detail: str = ""
 
+    def __post_init__(self) -> None:
+        # a NumPy boolean is neither True nor False by identity, by which verdicts are decided
+        object.__setattr__(self, "ok", None if self.ok is None else bool(self.ok))
+
     @property
     def state(self) -> str:
         """ "ok", "failed" or "unchecked"."""
