@@ -1,8 +1,14 @@
-"""Certificates of a network: what can be shown about it, in a form that others can check."""
+"""Certificates of a network: what can be shown about it, in a form that others can check.
+
+Each is made to leave the proof a little room: bounds are widened outward, points are polished and
+put in a small box. The checker has the last word: what it proves is PROVED. Where no proof is found
+within the budget the certificate says CHECKED and holds the numbers alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +25,11 @@ from reluflow.optimum.certificate_file import (
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import NetworkMargin, max_margin
 from reluflow.optimum.min_norm import MinNorm, min_norm
+from reluflow.optimum.proofs.jumps import jump_arrays
+from reluflow.optimum.proofs.margin import distance_of, kkt_arrays
+from reluflow.optimum.proofs.rounding import above, below, exact_outputs, tidy
+from reluflow.optimum.proofs.stationary import stationary_arrays
+from reluflow.optimum.proofs.trees import sign_tree
 from reluflow.optimum.stationarity import stationarity
 from reluflow.optimum.stationarity_result import Stationarity
 from reluflow.problem import Problem
@@ -28,7 +39,10 @@ __all__ = ["Certificate", "certificates", "read_certificate", "write_certificate
 Array = NDArray[np.float64]
 
 GAP = 1e-6  # bounds further apart than this (relative) certify nothing
+LOOSE = 1e-2  # larger KKT residuals certify nothing
+ROOM = (1e-13, 1e-11, 1e-9, 1e-7)  # by how much bounds are widened, tried in turn
 MOST, MOST_PLANE = 200, 600  # entries of X up to which optima are searched unasked; in the plane
+MOST_PRODUCTS = 2_000_000  # products <w_j, x_k> done exactly; larger networks are CHECKED
 
 
 def certificates(
@@ -40,20 +54,22 @@ def certificates(
     ----------
     problem : Problem
     net : Network, optional
-        What is to be certified; without it only the optima of the problem are.
+        What is to be certified; without it only the optima of the problem are. For "algorithm1"
+        the start.
     kinds : names, optional
         Which of the kinds of :class:`Certificate` to try. Default for labels under a margin loss:
         "kkt-margin", "max-margin-linear", "max-margin-network"; for square losses: "stationary",
-        "not-global", "global-minimum", and "min-norm" when the network interpolates (or there is
-        none). The optima over all networks are searched only for small data (200 entries of X, 600
-        in the plane) unless named.
+        "spurious-minimum", "not-global", "global-minimum", and "min-norm" when the network
+        interpolates (or there is none). The optima over all networks are searched only for small
+        data (200 entries of X, 600 in the plane) unless named.
 
     Returns
     -------
     list of Certificate
-        Kinds that do not hold (a network that is not stationary, bounds that do not meet) are
-        absent. The network of "max-margin-network" and "min-norm" is the best one known, which
-        need not be ``net``; compare their claims.
+        Their ``grade`` says whether they are PROVED or CHECKED. Kinds that do not hold (a network
+        that is not stationary, bounds that do not meet) are absent. The network of
+        "max-margin-network" and "min-norm" is the best one known, which need not be ``net``;
+        "margin-optimum" is about ``net`` itself, and only made when it is proved.
     """
     if kinds is None:
         wanted = _usual(problem, net)
@@ -75,6 +91,11 @@ def certificates(
             raise ReluflowError(f"a {kind} certificate is about a network: pass net")
         elif kind == "kkt-margin":
             made.append(kkt_certificate(problem, net))
+        elif kind == "margin-optimum":
+            made.append(optimum_certificate(problem, net))
+        elif kind == "algorithm1":
+            arrays, claim = jump_arrays(problem, net)
+            made.append(_prove(kind, problem, claim, arrays))
         else:
             point = stationarity(problem, net) if point is None else point
             made.append(point_certificate(problem, point, kind))
@@ -88,13 +109,15 @@ def _usual(problem: Problem, net: Network | None) -> list[str]:
         return optima if net is None else ["kkt-margin", *optima]
     if net is None:
         return ["min-norm"] if small else []
-    wanted = ["stationary", "not-global", "global-minimum"]
+    wanted = ["stationary", "spurious-minimum", "not-global", "global-minimum"]
     error = np.abs(problem.outputs(net) - problem.y).max()
     fits = bool(error <= 1e-6 * max(1.0, float(np.abs(problem.y).max())))
     return wanted + (["min-norm"] if fits and small else [])
 
 
-def _certificate(kind: str, problem: Problem, claim: dict[str, Any], **proof: Any) -> Certificate:
+def _make(
+    kind: str, problem: Problem, claim: dict[str, Any], arrays: dict[str, Array], grade: str
+) -> Certificate:
     about = {
         "name": problem.name,
         "loss": problem.loss.name,
@@ -102,13 +125,23 @@ def _certificate(kind: str, problem: Problem, claim: dict[str, Any], **proof: An
         "leak": problem.leak,
         "reduction": problem.reduction,
     }
-    arrays = {"X": problem.X, "y": problem.y, **proof}
-    return Certificate(kind, about, {k: float(v) for k, v in claim.items()}, arrays)
+    claims = {name: float(value) for name, value in claim.items()}
+    return Certificate(kind, about, claims, {"X": problem.X, "y": problem.y, **arrays}, grade)
+
+
+def _prove(
+    kind: str, problem: Problem, claim: dict[str, Any], arrays: dict[str, Array]
+) -> Certificate | None:
+    """The certificate if the checker proves it."""
+    if problem.n * len(arrays.get("a", ())) > MOST_PRODUCTS:
+        return None
+    made = _make(kind, problem, claim, arrays, "PROVED")
+    return made if made.check().ok else None
 
 
 def _plain(net: Network) -> tuple[Array, Array, NDArray[np.intp]]:
     """Weights as plain floats without the neurons that are zero, and the places of the rest."""
-    W, a = net.weights()
+    W, a = (tidy(each) for each in net.weights())
     kept = np.flatnonzero((W != 0.0).any(axis=1) | (a != 0.0))
     kept = kept if len(kept) else np.arange(1)
     return W[kept], a[kept], kept
@@ -118,14 +151,38 @@ def _outputs(problem: Problem, W: Array, a: Array) -> Array:
     return problem.outputs(Network(W, a))
 
 
+def _exact_norm2(W: Array, a: Array) -> Fraction:
+    return sum((Fraction(v) ** 2 for v in [*W.ravel().tolist(), *a.tolist()]), Fraction(0))
+
+
+def _exact_margin(problem: Problem, W: Array, a: Array) -> Fraction:
+    """min_k y_k f(x_k) / |theta|^2, as a rational number."""
+    f = exact_outputs(problem.X, W, a, problem.leak)
+    q = min(Fraction(t) * v for t, v in zip(problem.y.tolist(), f, strict=True))
+    return q / _exact_norm2(W, a)
+
+
+def _without_noise(problem: Problem, dual: Array) -> Array:
+    """The multipliers, those that act by less than 1e-13 of the largest left out."""
+    acts = np.abs(dual) * np.linalg.norm(problem.X, axis=1)
+    return tidy(np.where(acts > 1e-13 * acts.max(initial=0.0), dual, 0.0))
+
+
 def _linear(problem: Problem) -> Certificate | None:
     found = max_margin(problem, "linear")
     if found.status != "optimal" or found.gap > GAP * found.margin:
         return None
-    w = found.w / np.linalg.norm(found.w)
-    margin = (problem.y * (problem.X @ w)).min()
+    w = tidy(found.w / np.linalg.norm(found.w))
+    margin = float((problem.y * (problem.X @ w)).min())
+    arrays = {"w": w, "dual": tidy(found.dual)}
+    for room in ROOM:
+        upper = max(found.upper_bound, margin) * (1.0 + room)
+        claim = {"margin": margin * (1.0 - room), "upper_bound": upper}
+        made = _prove("max-margin-linear", problem, claim, arrays)
+        if made is not None:
+            return made
     claim = {"margin": margin, "upper_bound": max(found.upper_bound, margin)}
-    return _certificate("max-margin-linear", problem, claim, w=w, dual=found.dual)
+    return _make("max-margin-linear", problem, claim, arrays, "CHECKED")
 
 
 def margin_certificate(problem: Problem, found: NetworkMargin) -> Certificate | None:
@@ -133,9 +190,43 @@ def margin_certificate(problem: Problem, found: NetworkMargin) -> Certificate | 
     if found.network is None or found.gap > GAP * found.margin:
         return None
     W, a, _ = _plain(found.network)
-    margin = (problem.y * _outputs(problem, W, a)).min() / (np.sum(W**2) + np.sum(a**2))
-    claim = {"margin": margin, "upper_bound": max(found.upper_bound, float(margin))}
-    return _certificate("max-margin-network", problem, claim, W=W, a=a, dual=found.dual)
+    dual = _without_noise(problem, found.dual)
+    margin = below(_exact_margin(problem, W, a))
+    for room in ROOM if margin > 0.0 else ():
+        upper = max(found.upper_bound, margin) * (1.0 + room)
+        tree = sign_tree(problem, dual * problem.y, 2.0 * upper * float(dual.sum()))
+        if tree is None:
+            continue
+        arrays = {"W": W, "a": a, "dual": dual, "tree": tree[0], "slopes": tree[1]}
+        claim = {"margin": margin, "upper_bound": upper}
+        made = _prove("max-margin-network", problem, claim, arrays)
+        if made is not None:
+            return made
+    claim = {"margin": margin, "upper_bound": max(found.upper_bound, margin)}
+    arrays = {"W": W, "a": a, "dual": dual}
+    return _make("max-margin-network", problem, claim, arrays, "CHECKED")
+
+
+def optimum_certificate(
+    problem: Problem, net: Network, dual: Array | None = None
+) -> Certificate | None:
+    """That no network of any width has a larger margin than ``net``; None when that is not proved.
+
+    dual : array (n,), optional
+        Multipliers that show it; by default those of :func:`reluflow.max_margin`.
+    """
+    W, a, _ = _plain(net)
+    weights = max_margin(problem).dual if dual is None else np.asarray(dual, dtype=float)
+    weights = _without_noise(problem, weights)
+    margin = _exact_margin(problem, W, a)
+    if margin <= 0:
+        return None
+    tree = sign_tree(problem, weights * problem.y, 2.0 * float(margin) * float(weights.sum()))
+    if tree is None:
+        return None
+    arrays = {"W": W, "a": a, "dual": weights, "tree": tree[0], "slopes": tree[1]}
+    claim = {"margin_lower": below(margin), "margin_upper": above(margin)}
+    return _prove("margin-optimum", problem, claim, arrays)
 
 
 def norm_certificate(problem: Problem, found: MinNorm) -> Certificate | None:
@@ -143,75 +234,141 @@ def norm_certificate(problem: Problem, found: MinNorm) -> Certificate | None:
     if found.network is None or found.gap > GAP * found.norm2 or not found.dual.any():
         return None
     W, a, _ = _plain(found.network)
-    error = np.abs(_outputs(problem, W, a) - problem.y).max()
-    norm2 = float(np.sum(W**2) + np.sum(a**2))
+    dual = _without_noise(problem, found.dual)
+    f = exact_outputs(problem.X, W, a, problem.leak)
+    error = above(max(abs(v - Fraction(t)) for v, t in zip(f, problem.y.tolist(), strict=True)))
+    norm2 = above(_exact_norm2(W, a))
     claim = {"norm2": norm2, "lower_bound": min(found.lower_bound, norm2), "error": error}
-    return _certificate("min-norm", problem, claim, W=W, a=a, dual=found.dual)
+    value = 2.0 * (float(dual @ problem.y) - error * float(np.abs(dual).sum()))
+    for room in ROOM:
+        lower = (1.0 - room) * min(value / (2.0 * float(dual @ problem.y)) * found.lower_bound, norm2)
+        if not lower > 0.0:
+            break
+        tree = sign_tree(problem, dual, value / lower)
+        if tree is None:
+            continue
+        arrays = {"W": W, "a": a, "dual": dual, "tree": tree[0], "slopes": tree[1]}
+        made = _prove("min-norm", problem, {**claim, "lower_bound": lower}, arrays)
+        if made is not None:
+            return made
+    return _make("min-norm", problem, claim, {"W": W, "a": a, "dual": dual}, "CHECKED")
 
 
 def kkt_certificate(problem: Problem, net: Network) -> Certificate | None:
     """Of the KKT conditions; None when residual or complementarity exceed 1e-2."""
     found = kkt(problem, net)
-    if not (found.residual <= 1e-2 and found.complementarity <= 1e-2):
+    if not (found.residual <= LOOSE and found.complementarity <= LOOSE):
         return None
     # the direction at q_min = 1, where the multipliers belong
     log_size = float(np.max(np.maximum(net.log_norms, net.log_outer)))
     unit = net.scaled(-log_size)
     W, a, kept = _plain(unit)
     size = np.sqrt((problem.y * _outputs(problem, W, a)).min())
-    W, a = W / size, a / size
-    place = np.full(net.m, -1)
-    place[kept] = np.arange(len(kept))
-    used = (place[found.kinks[:, 0]] >= 0) & np.isfinite(found.slopes)
-    q = problem.y * _outputs(problem, W, a)
+    W, a = tidy(W / size), tidy(a / size)
+    margin = float(found.margin)
+    if problem.n * len(a) <= MOST_PRODUCTS:
+        margin = below(_exact_margin(problem, W, a))
+        arrays = kkt_arrays(problem, found, W, a, kept)
+        if arrays is not None:
+            distance = distance_of(arrays, problem, W, a)
+            claim = {"margin": margin, "distance": distance * (1 + 1e-9) + _width(arrays)}
+            made = _prove("kkt-margin", problem, claim, {"W": W, "a": a, **arrays})
+            if made is not None:
+                return made
     claim = {
-        "margin": q.min() / (np.sum(W**2) + np.sum(a**2)),
+        "margin": margin,
         "residual": found.residual,
         "complementarity": max(found.complementarity, 0.0),
     }
-    return _certificate(
-        "kkt-margin",
-        problem,
-        claim,
-        W=W,
-        a=a,
-        dual=found.multipliers,
-        kink_neuron=place[found.kinks[used, 0]],
-        kink_sample=found.kinks[used, 1],
-        kink_slope=np.clip(found.slopes[used], problem.leak, 1.0),
-    )
+    return _make("kkt-margin", problem, claim, {"W": W, "a": a, "dual": found.multipliers}, "CHECKED")
+
+
+def _width(arrays: dict[str, Array]) -> float:
+    """An allowance for the size of the box, generous next to it."""
+    sizes = [float(np.abs(arrays[name]).sum()) for name in ("share", "center") if name in arrays]
+    return 1e-15 + 10.0 * float(np.linalg.norm(arrays["radius"])) * (1.0 + sum(sizes))
 
 
 def point_certificate(problem: Problem, found: Stationarity, kind: str) -> Certificate | None:
-    """ "stationary", "not-global" or "global-minimum" from a stationarity; None if it is not."""
+    """ "stationary", "spurious-minimum", "not-global" or "global-minimum"; None if it is not."""
     W, a, kept = _plain(found.network)
-    f = _outputs(problem, W, a)
-    loss = float(problem.value(f))
-    if kind == "not-global":
-        if not found.gain > 0.0:
-            return None
-        vector = found.vector / np.linalg.norm(found.vector)
-        p = problem.X @ vector
-        extra = found.sign * found.size * np.maximum(p, problem.leak * p)
-        gain = loss - float(problem.value(f + extra))
-        claim = {"loss": loss, "sign": found.sign, "size": found.size, "gain": gain}
-        return _certificate(kind, problem, claim, W=W, a=a, vector=vector) if gain > 0.0 else None
     if kind == "global-minimum":
-        if found.kind != "global minimum" or found.excess is None:
-            return None
-        claim = {"loss": loss, "excess": found.excess}
-        return _certificate(kind, problem, claim, W=W, a=a)
+        return _global(problem, found, W, a)
+    if kind == "not-global":
+        return _gain(problem, found, W, a)
     if found.kind == "not stationary":
         return None
-    slopes, on = found.slopes[kept], found.kinked[kept]
-    neuron, sample = np.nonzero(on & (a != 0.0)[:, None])
-    return _certificate(
-        kind,
-        problem,
-        {"loss": loss, "residual": found.residual},
-        W=W,
-        a=a,
-        kink_neuron=neuron,
-        kink_sample=sample,
-        kink_slope=slopes[neuron, sample],
+    spurious = kind == "spurious-minimum"
+    if spurious and not (found.local == "minimum" and found.gain > 0.0):
+        return None
+    few = problem.n * len(a) <= MOST_PRODUCTS
+    proof = stationary_arrays(problem, found, W, a, kept) if few else None
+    loss = float(problem.value(_outputs(problem, W, a)))
+    if proof is not None:
+        place = proof["share"][:, None] * proof["place"][proof["leader"].astype(int)]
+        near = _outputs(problem, place, a)
+        ends = (loss, float(problem.value(near)))
+        height = float(problem.value(-np.abs(problem.y) - np.abs(near)) + problem.value(near))
+        distance = float(np.linalg.norm(place - W)) * (1 + 1e-9) + _width(proof)
+        for room in ROOM:
+            claim = {
+                "loss_lower": max(min(ends) * (1.0 - room) - room**2 * height, 0.0),
+                "loss_upper": max(ends) * (1.0 + room) + room**2 * height,
+                "distance": distance,
+            }
+            arrays = {"W": W, "a": a, **proof}
+            if spurious:
+                vector, more = _neuron(problem, found, near, room)
+                claim, arrays = {**claim, **more}, {**arrays, "vector": vector}
+            made = _prove(kind, problem, claim, arrays)
+            if made is not None:
+                return made
+    if spurious:
+        return None
+    return _make(
+        kind, problem, {"loss": loss, "residual": found.residual}, {"W": W, "a": a}, "CHECKED"
     )
+
+
+def _neuron(
+    problem: Problem, found: Stationarity, f: Array, room: float
+) -> tuple[Array, dict[str, float]]:
+    """The neuron worth adding, and what it gains at outputs f, rounded down."""
+    vector = tidy(found.vector / np.linalg.norm(found.vector))
+    p = problem.X @ vector
+    extra = found.sign * found.size * np.maximum(p, problem.leak * p)
+    gain = float(problem.value(f)) - float(problem.value(f + extra))
+    claim = {"sign": float(found.sign), "size": found.size, "gain": gain * (1.0 - room)}
+    return vector, claim
+
+
+def _gain(problem: Problem, found: Stationarity, W: Array, a: Array) -> Certificate | None:
+    if not found.gain > 0.0:
+        return None
+    f = _outputs(problem, W, a)
+    loss = float(problem.value(f))
+    for room in ROOM:
+        vector, claim = _neuron(problem, found, f, room)
+        if not claim["gain"] > 0.0:
+            return None
+        bounds = {"loss_lower": loss * (1.0 - room), "loss_upper": loss * (1.0 + room)}
+        arrays = {"W": W, "a": a, "vector": vector}
+        made = _prove("not-global", problem, {**bounds, **claim}, arrays)
+        if made is not None:
+            return made
+    return _make("not-global", problem, {"loss": loss, **claim}, arrays, "CHECKED")
+
+
+def _global(problem: Problem, found: Stationarity, W: Array, a: Array) -> Certificate | None:
+    if found.kind != "global minimum" or found.excess is None:
+        return None
+    loss = float(problem.value(_outputs(problem, W, a)))
+    height = float(problem.value(-np.abs(problem.y)))
+    for room in ROOM:
+        lower = max((loss - found.excess) * (1.0 - room) - room**2 * height, 0.0)
+        claim = {"loss": loss * (1.0 + room) + room**2 * height, "lower_bound": lower}
+        made = _prove("global-minimum", problem, claim, {"W": W, "a": a})
+        if made is not None:
+            return made
+    claim = {"loss": loss, "excess": found.excess}
+    return _make("global-minimum", problem, claim, {"W": W, "a": a}, "CHECKED")
