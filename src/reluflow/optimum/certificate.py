@@ -151,6 +151,12 @@ def _outputs(problem: Problem, W: Array, a: Array) -> Array:
     return problem.outputs(Network(W, a))
 
 
+def _height(problem: Problem, f: Array) -> float:
+    """The square loss if outputs and labels of this size had opposite signs."""
+    sizes = np.abs(f) + np.abs(problem.y)
+    return float(0.5 * problem.weight * problem.loss.curvature * np.sum(sizes**2))
+
+
 def _exact_norm2(W: Array, a: Array) -> Fraction:
     return sum((Fraction(v) ** 2 for v in [*W.ravel().tolist(), *a.tolist()]), Fraction(0))
 
@@ -216,17 +222,28 @@ def optimum_certificate(
         Multipliers that show it; by default those of :func:`reluflow.max_margin`.
     """
     W, a, _ = _plain(net)
-    weights = max_margin(problem).dual if dual is None else np.asarray(dual, dtype=float)
-    weights = _without_noise(problem, weights)
     margin = _exact_margin(problem, W, a)
     if margin <= 0:
         return None
-    tree = sign_tree(problem, weights * problem.y, 2.0 * float(margin) * float(weights.sum()))
-    if tree is None:
-        return None
-    arrays = {"W": W, "a": a, "dual": weights, "tree": tree[0], "slopes": tree[1]}
     claim = {"margin_lower": below(margin), "margin_upper": above(margin)}
-    return _prove("margin-optimum", problem, claim, arrays)
+    for weights in _duals(problem, W, a) if dual is None else [np.asarray(dual, dtype=float)]:
+        # at the optimum the bound is met with equality: the tree may not be an allowance short
+        bound = 2.0 * float(margin) * float(weights.sum()) * (1.0 + 1e-13)
+        tree = sign_tree(problem, weights * problem.y, bound)
+        if tree is not None:
+            arrays = {"W": W, "a": a, "dual": weights, "tree": tree[0], "slopes": tree[1]}
+            made = _prove("margin-optimum", problem, claim, arrays)
+            if made is not None:
+                return made
+    return None
+
+
+def _duals(problem: Problem, W: Array, a: Array) -> list[Array]:
+    """Multipliers to try: equal ones on the samples of least margin, and those of the solver."""
+    f = exact_outputs(problem.X, W, a, problem.leak)
+    q = [Fraction(t) * v for t, v in zip(problem.y.tolist(), f, strict=True)]
+    equal = np.array([1.0 if v == min(q) else 0.0 for v in q])
+    return [equal, _without_noise(problem, max_margin(problem).dual)]
 
 
 def norm_certificate(problem: Problem, found: MinNorm) -> Certificate | None:
@@ -241,7 +258,9 @@ def norm_certificate(problem: Problem, found: MinNorm) -> Certificate | None:
     claim = {"norm2": norm2, "lower_bound": min(found.lower_bound, norm2), "error": error}
     value = 2.0 * (float(dual @ problem.y) - error * float(np.abs(dual).sum()))
     for room in ROOM:
-        lower = (1.0 - room) * min(value / (2.0 * float(dual @ problem.y)) * found.lower_bound, norm2)
+        lower = (1.0 - room) * min(
+            value / (2.0 * float(dual @ problem.y)) * found.lower_bound, norm2
+        )
         if not lower > 0.0:
             break
         tree = sign_tree(problem, dual, value / lower)
@@ -280,7 +299,9 @@ def kkt_certificate(problem: Problem, net: Network) -> Certificate | None:
         "residual": found.residual,
         "complementarity": max(found.complementarity, 0.0),
     }
-    return _make("kkt-margin", problem, claim, {"W": W, "a": a, "dual": found.multipliers}, "CHECKED")
+    return _make(
+        "kkt-margin", problem, claim, {"W": W, "a": a, "dual": found.multipliers}, "CHECKED"
+    )
 
 
 def _width(arrays: dict[str, Array]) -> float:
@@ -308,7 +329,7 @@ def point_certificate(problem: Problem, found: Stationarity, kind: str) -> Certi
         place = proof["share"][:, None] * proof["place"][proof["leader"].astype(int)]
         near = _outputs(problem, place, a)
         ends = (loss, float(problem.value(near)))
-        height = float(problem.value(-np.abs(problem.y) - np.abs(near)) + problem.value(near))
+        height = _height(problem, near)
         distance = float(np.linalg.norm(place - W)) * (1 + 1e-9) + _width(proof)
         for room in ROOM:
             claim = {
@@ -363,7 +384,7 @@ def _global(problem: Problem, found: Stationarity, W: Array, a: Array) -> Certif
     if found.kind != "global minimum" or found.excess is None:
         return None
     loss = float(problem.value(_outputs(problem, W, a)))
-    height = float(problem.value(-np.abs(problem.y)))
+    height = _height(problem, _outputs(problem, W, a))
     for room in ROOM:
         lower = max((loss - found.excess) * (1.0 - room) - room**2 * height, 0.0)
         claim = {"loss": loss * (1.0 + room) + room**2 * height, "lower_bound": lower}

@@ -473,7 +473,7 @@ class Case:
             )
         )
         zero = {k for j, k in rows if j < 0}  # samples with c_k = 0
-        F, T, own = len(free), self.size["t"], self.whole("kink_tau", 0, self.size["t"] - 1)
+        F, T, own = len(free), self.size["t"], self.whole("kink_tau", -1, self.size["t"] - 1)
         if (
             not self.square
             or len(radius) != F + T
@@ -483,8 +483,8 @@ class Case:
             raise Reject("expected a square loss and distinct unknowns")
         if any(leader[r] != r for r in [*leader, *(j for j, _ in free + kinks)]) or min(share) <= 0:
             raise Reject("a neuron is led by one that does not lead, or its share is not positive")
-        if any(k in zero for _, k in kinks):
-            raise Reject("a kink at a sample with c_k = 0")
+        if any((k in zero) != (t < 0) for (_, k), t in zip(kinks, own, strict=True)):
+            raise Reject("a kink has a tau exactly when c_k is not 0")
         w = [[Ball(v) for v in row] for row in self.array["place"]]
         for (j, i), rad in zip(free, radius, strict=False):
             w[j][i] = Ball(w[j][i].mid, rad)
@@ -504,7 +504,7 @@ class Case:
             slopes[r] = [ZERO if (r, k) in kinks else s for k, s in enumerate(sides)]
             silent = [k in zero or not any(x) for k, x in enumerate(X)]
             alive = tuple(ZERO if q else s for q, s in zip(silent, slopes[r], strict=True))
-            own_kinks = {(k, t) for (q, k), t in zip(kinks, own, strict=True) if q == r}
+            own_kinks = {(k, t) for (q, k), t in zip(kinks, own, strict=True) if q == r and t >= 0}
             patterns[r] = (alive, frozenset(own_kinks))
             parts = [p * (outer[r] * s) for p, s in zip(inner[r], slopes[r], strict=True)]
             f = [v + p for v, p in zip(f, parts, strict=True)]
@@ -534,8 +534,10 @@ class Case:
             columns.append([line[n + t] for line in lines] + [ZERO] * len(kinks))
         self.zero_near(values, [list(row) for row in zip(*columns, strict=True)], radius)
         minimum = True
-        for (r, k), height in zip(kinks, [tau[t] for t in own], strict=True):
-            s = 1 if c[k].lo > 0 else -1
+        for (r, k), t in zip(kinks, own, strict=True):
+            if t < 0:
+                continue
+            s, height = (1 if c[k].lo > 0 else -1), tau[t]
             ends = (height + c[k] * -self.leak) * s, (c[k] + height * -ONE) * s
             ok = min(end.lo for end in ends) >= 0
             self.need("slopes", ok, "a slope on a kink is in [leak, 1]")

@@ -228,7 +228,7 @@ class _Search:
             "active": np.array(self.active, dtype=float),
             "pattern": np.asarray(self.pattern, dtype=float),
             "center": z,
-            "radius": radius,
+            "radius": np.maximum(radius, 1e-6 * radius.max()),
             "inverse": Y,
         }
 

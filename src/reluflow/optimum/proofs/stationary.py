@@ -26,18 +26,22 @@ from reluflow.problem import Problem
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-INSIDE = 1e-7  # slopes this far inside [leak, 1] are those of a neuron held on a kink
+INSIDE = (1e-5, 1e-9)  # slopes this far inside [leak, 1] are those of a neuron held on a kink
 CLOSE = 1e-6  # neurons of one face with 1 - cosine below this move as one
 SINGULAR = 1e-9  # relative size of a pivot that counts as zero
 MOST_UNKNOWNS = 120
+MOVERS = 3  # neurons of a cone that may move, by room and by size
+PULLS = 1e-9  # relative size of c_k from which sample k pulls
+ROOMS = (0.0, 1e-8, 1e-6, 1e-4)  # relative distance that neurons are to keep from other kinks
 
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """Neurons of one cone or face: slopes (n,), 0 on its kinks, and which samples these are."""
+    """Neurons of one cone or face: slopes (n,), 0 on its kinks; these, and those that pull."""
 
     slopes: Array
     kinks: tuple[int, ...]
+    pulling: tuple[int, ...]
     neurons: list[int]
 
 
@@ -47,59 +51,115 @@ def stationary_arrays(
     """The proof arrays of a stationary point near (W, a); None when no regular system is found."""
     if problem.loss.margin:
         return None
-    system = _System(problem, W, a, *_kinks(problem, found, W, a, kept))
-    return system.solve()
+    for inside in INSIDE:
+        for room in ROOMS:
+            system = _settle(problem, found, W, a, kept, inside, room)
+            arrays = system.solve()
+            if arrays is not None and system.keeps_sides():
+                return arrays
+    return None
 
 
-def _kinks(
-    problem: Problem, found: Stationarity, W: Array, a: Array, kept: NDArray[np.intp]
-) -> tuple[Mask, Array]:
-    """Which neuron is held on which kink (m, n), and the side (+1, -1, 0) of every other pair."""
-    X, leak = problem.X, problem.leak
-    sides = sides_of(W, X)
-    c = problem.pull_at(np.maximum(X @ W.T, leak * (X @ W.T)) @ a)
-    pulls = np.abs(c) > 1e-7 * np.abs(problem.pull).max(initial=0.0)
-    near = found.kinked[kept] & (a != 0.0)[:, None]
-    h = (found.slopes[kept] - leak) / (1.0 - leak)
-    held = near & pulls & (h > INSIDE) & (h < 1.0 - INSIDE)
-    sides = np.where(near & ~held & pulls, np.where(h > 0.5, 1, -1), sides)
-    return held, np.where(held, 0, sides)
+def _settle(
+    problem: Problem,
+    found: Stationarity,
+    W: Array,
+    a: Array,
+    kept: NDArray[np.intp],
+    inside: float,
+    room: float,
+) -> _System:
+    """The system whose kinks agree with the samples that it forces to be silent."""
+    P = problem.X @ W.T
+    c = problem.pull_at(np.maximum(P, problem.leak * P) @ a)
+    silent = np.abs(c) <= PULLS * np.abs(problem.pull).max(initial=0.0)
+    near = found.kinked[kept] & (a != 0.0)[:, None] & W.any(axis=1)[:, None]
+    h = (found.slopes[kept] - problem.leak) / (1.0 - problem.leak)
+    sides = sides_of(W, problem.X)
+    sides = np.where(sides == 0, -1, sides)
+    for _ in range(problem.n + 1):
+        # on a kink: held by a slope inside [leak, 1], or the sample does not pull
+        held = near & ~silent & (h > inside) & (h < 1.0 - inside)
+        still = near & silent
+        given = np.where(near & ~silent, np.where(h > 0.5, 1, -1), sides)
+        system = _System(problem, W, a, held, still, np.where(held | still, 0, given), room)
+        forced = system.silent()
+        if (forced == silent).all():
+            break
+        silent = forced
+    return system
 
 
 class _System:
     """Unknowns, equations and the numbers they start from."""
 
-    def __init__(self, problem: Problem, W: Array, a: Array, held: Mask, sides: Array) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        W: Array,
+        a: Array,
+        held: Mask,
+        still: Mask,
+        sides: NDArray[np.int64],
+        room: float,
+    ) -> None:
         self.X, self.y, self.W, self.a = problem.X, problem.y, W, a
         self.leak, self.kappa = problem.leak, problem.weight * problem.loss.curvature
         self.m, self.n, self.d = len(a), problem.n, problem.d
         self.place, self.leader = W.copy(), np.arange(self.m)
         self.share, self.sides = np.ones(self.m), sides
-        self._nudge(held, sides)
-        self.faces = self._faces(held, sides)
+        self.held, self.on, self.room = held, held | still, room
+        self.close = np.zeros_like(held)  # kinks from which a neuron is pushed off
+        self._push_off()
+        self.faces = self._faces()
+        # a tau for each kink of each face at which the sample pulls
+        self.taus = [(i, k) for i, face in enumerate(self.faces) for k in face.pulling]
 
-    def _nudge(self, held: Mask, sides: Array) -> None:
-        """Neurons that rest on the other side of a sample, or on it, take the side they need."""
-        other = ~held & (sides != sides_of(self.W, self.X)) & self.X.any(axis=1)
-        for j, k in np.argwhere(other):
-            x, size = self.X[k], np.linalg.norm(self.X[k])
-            goal = sides[j, k] * 1e-9 * np.linalg.norm(self.W[j]) * size
-            self.place[j] += (goal - self.place[j] @ x) / size**2 * x
+    def keeps_sides(self) -> bool:
+        """Whether the neurons have come to rest on the sides they were given."""
+        leads = np.unique(self.leader)
+        away = ~self.on[leads] & self.X.any(axis=1)
+        found = sides_of(self.place[leads], self.X)
+        return bool((found == self.sides[leads])[away].all())
 
-    def _faces(self, held: Mask, sides: Array) -> list[Face]:
-        """Neurons by their slopes and kinks; those of a face lead each other."""
-        slopes = np.where(held, 0.0, np.where(sides > 0, 1.0, self.leak))
+    def silent(self) -> Mask:
+        """Samples whose pull D = 0 in all cones forces to be 0."""
+        rows = np.vstack([self._rows(i) for i in range(len(self.faces))])
+        out = np.zeros(self.n, dtype=bool)
+        out[_units_in_span(rows, self.n)] = True
+        return out
+
+    def _push_off(self) -> None:
+        """Neurons too near to a kink, or beyond it, go to the side they need, by a short way."""
+        sizes = np.linalg.norm(self.X, axis=1)
+        for j, w in enumerate(self.W):
+            goal = self.room * np.linalg.norm(w) * sizes
+            p = self.X @ w
+            on = self.on[j] & (sizes > 0.0)
+            close = ~self.on[j] & (sizes > 0.0) & (self.sides[j] * p <= goal)
+            if not close.any() or not w.any():
+                continue
+            target = np.where(close, self.sides[j] * np.maximum(2.0 * goal, 1e-300), 0.0)
+            rows = on | close
+            step = np.linalg.lstsq(self.X[rows], (target - p)[rows], rcond=1e-10)[0]
+            self.place[j], self.close[j] = w + step, close
+
+    def _faces(self) -> list[Face]:
+        """Neurons by their slopes and kinks; those on kinks that are close lead each other."""
+        slopes = np.where(self.on, 0.0, np.where(self.sides > 0, 1.0, self.leak))
         slopes[:, ~self.X.any(axis=1)] = 0.0
-        keys = np.hstack([slopes, held])
+        keys = np.hstack([slopes, self.on, self.held])
         _, index = np.unique(keys, axis=0, return_inverse=True)
         faces = []
         for i in range(index.max() + 1):
             members = np.flatnonzero(index.reshape(-1) == i)
             members = members[np.argsort(-np.abs(self.a[members]) * self._size(members))]
-            kinks = tuple(int(k) for k in np.flatnonzero(held[members[0]]))
+            first = members[0]
+            kinks = tuple(int(k) for k in np.flatnonzero(self.on[first]))
+            pulling = tuple(int(k) for k in np.flatnonzero(self.held[first]))
             if kinks:
                 members = self._lead(members)
-            faces.append(Face(slopes[members[0]], kinks, [int(j) for j in members]))
+            faces.append(Face(slopes[first], kinks, pulling, [int(j) for j in members]))
         return faces
 
     def _size(self, members: NDArray[np.intp]) -> Array:
@@ -122,21 +182,23 @@ class _System:
 
     def solve(self) -> dict[str, Array] | None:
         """Choose equations and unknowns, solve, and put a box around the solution."""
-        n, d, X = self.n, self.d, self.X
-        # a tau for each kink of each face; an equation <w, x> = 0 for each leader on it
-        taus = [(i, k) for i, face in enumerate(self.faces) for k in face.kinks]
+        n, d, X, taus = self.n, self.d, self.X, self.taus
         T = len(taus)
+        # an equation <w, x> = 0 for each leader on a kink, with the tau of its face if it pulls
+        number = {tau: t for t, tau in enumerate(taus)}
         kinks = [
-            (r, k, t) for t, (i, k) in enumerate(taus) for r in self.faces[i].neurons
+            (r, k, number.get((i, k), -1))
+            for i, face in enumerate(self.faces)
+            for k in face.kinks
+            for r in face.neurons
         ]
-        all_rows = np.vstack([self._rows(i, face, taus) for i, face in enumerate(self.faces)])
-        zero = _units_in_span(all_rows, n)
-        if any(k in zero for _, k in taus):
+        zero = [int(k) for k in np.flatnonzero(self.silent())]
+        if any((k in zero) != (t < 0) for _, k, t in kinks):
             return None
         lines, rows = [np.eye(n + T)[k] for k in zero], [(-1, k) for k in zero]
         seen: set[bytes] = set()
         for i, face in enumerate(self.faces):
-            block = self._rows(i, face, taus)
+            block = self._rows(i)
             block[:, zero] = 0.0
             if block.any() and block.tobytes() not in seen:
                 seen.add(block.tobytes())
@@ -154,16 +216,17 @@ class _System:
             pulls[:, column * d : (column + 1) * d] = slopes[:, None] * X
         J = np.zeros((len(L) + len(kinks), T + len(entries)))
         J[: len(L), :T], J[: len(L), T:] = L[:, n:], L[:, :n] @ pulls
-        for number, (r, k, _) in enumerate(kinks):
-            start = T + d * [q for q, _ in movers].index(r)
-            J[len(L) + number, start : start + d] = X[k]
+        start = {r: T + d * column for column, (r, _) in enumerate(movers)}
+        for line, (r, k, _) in enumerate(kinks):
+            J[len(L) + line, start[r] : start[r] + d] = X[k]
         tau = self._first_taus(taus, L)
-        for _ in range(4):  # the shortest step that solves them all
+        along = self._along(J, T, start)
+        for guide in (along, along, along, J, J):  # the shortest step that solves them all
             F = self._values(L, kinks, tau)
-            step = np.linalg.lstsq(J, -F, rcond=1e-12)[0] if len(F) else np.zeros(0)
+            step = np.linalg.lstsq(guide, -F, rcond=1e-11)[0] if len(F) else np.zeros(J.shape[1])
             tau = tau + step[:T]
-            for (r, e), move in zip(entries, step[T:], strict=True):
-                self.place[r, e] += move
+            for r, begin in start.items():
+                self.place[r] += self._within(r, guide is along) @ step[begin : begin + d]
         columns = _regular_columns(J, T)
         if columns is None:
             return None
@@ -192,24 +255,40 @@ class _System:
             "inverse": Y.reshape(len(radius), len(radius)),
         }
 
-    def _rows(self, i: int, face: Face, taus: list[tuple[int, int]]) -> Array:
-        """D of a face (d, n + T) as a function of (c, tau)."""
-        out = np.zeros((self.d, self.n + len(taus)))
-        out[:, : self.n] = (face.slopes[:, None] * self.X).T
-        for t, (owner, k) in enumerate(taus):
+    def _rows(self, i: int) -> Array:
+        """D of face i as a function of (c, tau), shape (d, n + T)."""
+        out = np.zeros((self.d, self.n + len(self.taus)))
+        out[:, : self.n] = (self.faces[i].slopes[:, None] * self.X).T
+        for t, (owner, k) in enumerate(self.taus):
             if owner == i:
                 out[:, self.n + t] = self.X[k]
         return out
 
     def _movers(self, face: Face, outer: Array) -> list[int]:
-        """Who may move: everyone on a kink; otherwise the neuron that has to move least."""
+        """Who may move: those on kinks, and the neurons of other cones with most leverage."""
         if face.kinks or not face.slopes.any():
             return face.neurons if face.kinks else []
         away = self.X.any(axis=1)
-        distance = np.abs(self.W[face.neurons] @ self.X[away].T)
+        distance = np.abs(self.place[face.neurons] @ self.X[away].T)
         distance /= np.linalg.norm(self.X[away], axis=1)
         room = distance.min(axis=1) * np.abs(outer[face.neurons])
-        return [face.neurons[int(room.argmax())]]
+        first = [int(i) for i in np.argsort(-room)[:MOVERS]]
+        largest = [int(i) for i in np.argsort(-np.abs(outer[face.neurons]))[:MOVERS]]
+        return [face.neurons[i] for i in dict.fromkeys(first + largest)]
+
+    def _within(self, r: int, restrict: bool) -> Array:
+        """The moves that leave a neuron as far from the kinks it was pushed off as it is."""
+        near = self.X[self.close[r]]
+        if not restrict or not len(near):
+            return np.eye(self.d)
+        return np.asarray(np.eye(self.d) - np.linalg.pinv(near) @ near)
+
+    def _along(self, J: Array, T: int, start: dict[int, int]) -> Array:
+        """J for moves within."""
+        out = J.copy()
+        for r, begin in start.items():
+            out[:, begin : begin + self.d] = J[:, begin : begin + self.d] @ self._within(r, True)
+        return out
 
     def _pull(self) -> Array:
         """c at the present place."""
@@ -250,7 +329,7 @@ class _System:
         radius = reach
         for _ in range(30):
             radius = reach + 2.0 * wrong @ radius
-        return np.asarray(radius)
+        return np.maximum(radius, 1e-6 * radius.max())
 
 
 def _column(pairs: list, i: int) -> Array:
