@@ -28,7 +28,7 @@ from reluflow.optimum.min_norm import MinNorm, min_norm
 from reluflow.optimum.proofs.jumps import jump_arrays
 from reluflow.optimum.proofs.margin import distance_of, kkt_arrays
 from reluflow.optimum.proofs.rounding import above, below, exact_outputs, tidy
-from reluflow.optimum.proofs.stationary import stationary_arrays
+from reluflow.optimum.proofs.stationary import stationary_proofs
 from reluflow.optimum.proofs.trees import sign_tree
 from reluflow.optimum.stationarity import stationarity
 from reluflow.optimum.stationarity_result import Stationarity
@@ -322,26 +322,10 @@ def point_certificate(problem: Problem, found: Stationarity, kind: str) -> Certi
     spurious = kind == "spurious-minimum"
     if spurious and not (found.local == "minimum" and found.gain > 0.0):
         return None
-    few = problem.n * len(a) <= MOST_PRODUCTS
-    proof = stationary_arrays(problem, found, W, a, kept) if few else None
     loss = float(problem.value(_outputs(problem, W, a)))
-    if proof is not None:
-        place = proof["share"][:, None] * proof["place"][proof["leader"].astype(int)]
-        near = _outputs(problem, place, a)
-        ends = (loss, float(problem.value(near)))
-        height = _height(problem, near)
-        distance = float(np.linalg.norm(place - W)) * (1 + 1e-9) + _width(proof)
-        for room in ROOM:
-            claim = {
-                "loss_lower": max(min(ends) * (1.0 - room) - room**2 * height, 0.0),
-                "loss_upper": max(ends) * (1.0 + room) + room**2 * height,
-                "distance": distance,
-            }
-            arrays = {"W": W, "a": a, **proof}
-            if spurious:
-                vector, more = _neuron(problem, found, near, room)
-                claim, arrays = {**claim, **more}, {**arrays, "vector": vector}
-            made = _prove(kind, problem, claim, arrays)
+    if problem.n * len(a) <= MOST_PRODUCTS:
+        for proof in stationary_proofs(problem, found, W, a, kept):
+            made = _near(problem, found, W, a, proof, spurious)
             if made is not None:
                 return made
     if spurious:
@@ -349,6 +333,40 @@ def point_certificate(problem: Problem, found: Stationarity, kind: str) -> Certi
     return _make(
         kind, problem, {"loss": loss, "residual": found.residual}, {"W": W, "a": a}, "CHECKED"
     )
+
+
+def _near(
+    problem: Problem,
+    found: Stationarity,
+    W: Array,
+    a: Array,
+    proof: dict[str, Array],
+    spurious: bool,
+) -> Certificate | None:
+    """The certificate of the point that the arrays enclose, if the checker proves it."""
+    place = proof["share"][:, None] * proof["place"][proof["leader"].astype(int)]
+    near = _outputs(problem, place, a)
+    ends = [float(problem.value(f)) for f in (_outputs(problem, W, a), near)]
+    height = _height(problem, near)
+    distance = float(np.linalg.norm(place - W)) * (1 + 1e-9) + _width(proof)
+    for room in ROOM:
+        claim = {
+            "loss_lower": max(min(ends) * (1.0 - room) - room**2 * height, 0.0),
+            "loss_upper": max(ends) * (1.0 + room) + room**2 * height,
+            "distance": distance,
+        }
+        arrays = {"W": W, "a": a, **proof}
+        if spurious:
+            vector, more = _neuron(problem, found, near, room)
+            claim, arrays = {**claim, **more}, {**arrays, "vector": vector}
+        kind = "spurious-minimum" if spurious else "stationary"
+        made = _make(kind, problem, claim, arrays, "PROVED")
+        report = made.check()
+        if report.ok:
+            return made
+        if not {*report.failed} & {"loss from below", "loss from above", "gain"}:
+            return None  # more room for the loss would not help
+    return None
 
 
 def _neuron(

@@ -505,6 +505,9 @@ class Case:
             silent = [k in zero or not any(x) for k, x in enumerate(X)]
             alive = tuple(ZERO if q else s for q, s in zip(silent, slopes[r], strict=True))
             own_kinks = {(k, t) for (q, k), t in zip(kinks, own, strict=True) if q == r and t >= 0}
+            if any(alive) and not own_kinks:  # D = 0 whatever the scale
+                first = next(filter(None, alive))
+                alive = tuple(v / first for v in alive)
             patterns[r] = (alive, frozenset(own_kinks))
             parts = [p * (outer[r] * s) for p, s in zip(inner[r], slopes[r], strict=True)]
             f = [v + p for v, p in zip(f, parts, strict=True)]

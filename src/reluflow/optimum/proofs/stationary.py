@@ -13,6 +13,7 @@ not needed as unknowns stay; neurons that share a face and a direction move as o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ from reluflow.problem import Problem
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-INSIDE = (1e-5, 1e-9)  # slopes this far inside [leak, 1] are those of a neuron held on a kink
+INSIDE = (1e-5, 1e-3, 1e-9)  # slopes this far inside [leak, 1] are those of a neuron held on a kink
 CLOSE = 1e-6  # neurons of one face with 1 - cosine below this move as one
 SINGULAR = 1e-9  # relative size of a pivot that counts as zero
 MOST_UNKNOWNS = 120
@@ -45,19 +46,18 @@ class Face:
     neurons: list[int]
 
 
-def stationary_arrays(
+def stationary_proofs(
     problem: Problem, found: Stationarity, W: Array, a: Array, kept: NDArray[np.intp]
-) -> dict[str, Array] | None:
-    """The proof arrays of a stationary point near (W, a); None when no regular system is found."""
+) -> Iterator[dict[str, Array]]:
+    """Proof arrays of a stationary point near (W, a), the most likely and nearest first."""
     if problem.loss.margin:
-        return None
+        return
     for inside in INSIDE:
         for room in ROOMS:
             system = _settle(problem, found, W, a, kept, inside, room)
             arrays = system.solve()
             if arrays is not None and system.keeps_sides():
-                return arrays
-    return None
+                yield arrays
 
 
 def _settle(
@@ -200,8 +200,13 @@ class _System:
         for i, face in enumerate(self.faces):
             block = self._rows(i)
             block[:, zero] = 0.0
-            if block.any() and block.tobytes() not in seen:
-                seen.add(block.tobytes())
+            slopes = np.where(np.isin(np.arange(n), zero), 0.0, face.slopes)
+            if slopes.any() and not face.pulling:  # D = 0 whatever the scale
+                first = slopes[slopes != 0.0][0]
+                slopes, block = slopes / first, block / first
+            key = slopes.tobytes() + bytes(str(i if face.pulling else ""), "ascii")
+            if block.any() and key not in seen:
+                seen.add(key)
                 lines += list(block)
                 rows += [(face.neurons[0], e) for e in range(d)]
         outer = np.bincount(self.leader, self.a * self.share, self.m)
