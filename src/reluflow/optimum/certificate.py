@@ -19,6 +19,7 @@ from reluflow.network import Network
 from reluflow.optimum.certificate_file import (
     KINDS,
     Certificate,
+    Report,
     read_certificate,
     write_certificate,
 )
@@ -291,9 +292,9 @@ def kkt_certificate(problem: Problem, net: Network) -> Certificate | None:
         if arrays is not None:
             distance = distance_of(arrays, problem, W, a)
             claim = {"margin": margin, "distance": distance * (1 + 1e-9) + _width(arrays)}
-            made = _prove("kkt-margin", problem, claim, {"W": W, "a": a, **arrays})
-            if made is not None:
-                return made
+            made = _make("kkt-margin", problem, claim, {"W": W, "a": a, **arrays}, "PROVED")
+            if (report := made.check()).ok:
+                return _tighten(problem, made, report)
     claim = {
         "margin": margin,
         "residual": found.residual,
@@ -302,6 +303,14 @@ def kkt_certificate(problem: Problem, net: Network) -> Certificate | None:
     return _make(
         "kkt-margin", problem, claim, {"W": W, "a": a, "dual": found.multipliers}, "CHECKED"
     )
+
+
+def _tighten(problem: Problem, made: Certificate, report: Report) -> Certificate:
+    """The same with the distance that the checker measured, if it is proved too."""
+    (square,) = [check.measured for check in report.checks if check.name == "distance"]
+    claim = {**made.claim, "distance": float(np.sqrt(square)) * (1.0 + 1e-12)}
+    arrays = {name: array for name, array in made.arrays.items() if name not in ("X", "y")}
+    return _prove(made.kind, problem, claim, arrays) or made
 
 
 def _width(arrays: dict[str, Array]) -> float:
@@ -363,7 +372,7 @@ def _near(
         made = _make(kind, problem, claim, arrays, "PROVED")
         report = made.check()
         if report.ok:
-            return made
+            return _tighten(problem, made, report)
         if not {*report.failed} & {"loss from below", "loss from above", "gain"}:
             return None  # more room for the loss would not help
     return None

@@ -31,7 +31,7 @@ except ImportError:
 
 FORMAT = "reluflow-certificate-2"
 LARGEST = 2.0**300  # numbers above it, or below its inverse, are refused before any arithmetic
-MOST_ENTRIES, MOST_PRODUCTS = 1_000_000, 20_000_000
+MOST_ENTRIES, MOST_PRODUCTS = 1_000_000, 5_000_000
 ZERO, ONE, HALF = Q(0), Q(1), Q(1, 2)
 _NET, _DUAL, _ROOT = "W:md a:m", "dual:n tree:t slopes:hn", "radius:v inverse:vv"
 _POINT = (
@@ -235,10 +235,13 @@ class Case:
             raise Reject(f"not shown that {remark}{more}")
         self.add(name, "passed", remark, got, bound)
 
-    def dot(self, u: Sequence[Any], v: Sequence[Any]) -> Any:
-        self.report.cost += len(u)
+    def spend(self, products: int) -> None:
+        self.report.cost += products
         if self.report.cost > MOST_PRODUCTS:
             raise Reject(f"the proof needs more than {MOST_PRODUCTS} products")
+
+    def dot(self, u: Sequence[Any], v: Sequence[Any]) -> Any:
+        self.spend(len(u))
         return sum(map(mul, u, v), ZERO)
 
     def phi(self, z: Any) -> Any:
@@ -428,6 +431,7 @@ class Case:
             while stack:
                 D, undecided = stack.pop()
                 token = next(tokens)
+                self.spend(len(undecided) + self.d)
                 if token >= 0 and token not in undecided:
                     raise Reject("the tree decides a sign that is decided or has no part in it")
                 if token >= 0:
@@ -443,14 +447,16 @@ class Case:
 
     def zero_near(self, F: list[Any], J: list[list[Any]], radius: list[Any]) -> None:
         """Krawczyk: a zero is within `radius` of the point where the system is F, with slopes J."""
-        for i, Y in enumerate(self.array["inverse"] if any([*F, *radius]) else ()):
+        if len(F) != len(radius) or any(r < 0 for r in radius):
+            raise Reject("as many equations as unknowns, and no negative radius")
+        for i, Y in enumerate(self.array["inverse"]):
             reach = abs(self.dot(Y, F))
             for k, r in enumerate(radius):
                 column = Ball(-ONE if i == k else ZERO) + self.dot(Y, [row[k] for row in J])
                 reach += (abs(column.mid) + column.rad) * r
             if not reach < radius[i]:
                 raise Reject("Krawczyk's operator leaves the box around the point")
-        self.need("exact solution", len(F) == len(radius), "the equations have a zero in the box")
+        self.need("exact solution", True, "the equations have a zero in the box, and one only")
 
     def near(self, moves: list[Ball], distance: Any) -> None:
         far, most = Ball(ZERO) + self.dot(moves, moves), distance * abs(distance)

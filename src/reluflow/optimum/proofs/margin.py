@@ -1,8 +1,8 @@
 r"""The equations of an exact KKT point of the margin near a network, and the box that holds one.
 
 Neurons of one sign s and one side of every active sample share their direction s D at a KKT point,
-:math:`D = \sum_k \phi'_k l_k y_k x_k + \sum_{k \in K} \tau_k y_k x_k`, K the kinks they lie on. With
-w_j = g_j alpha s D and a_j = g_j alpha s for the members of group b the conditions are
+:math:`D = \sum_k \phi'_k l_k y_k x_k + \sum_{k \in K} \tau_k y_k x_k`, K the kinks they lie on.
+With w_j = g_j alpha s D and a_j = g_j alpha s for the members of group b the conditions are
 
 .. math:: |D_b|^2 = 1, \qquad \sum_b N_b \alpha_b^2 \phi'_{bk} \langle D_b, x_k \rangle y_k = 1,
           \qquad \langle D_b, x_k \rangle = 0 \ (k \in K_b), \qquad N_b = \sum_j g_j^2,
@@ -56,15 +56,17 @@ class _Search:
         for (j, k), h in zip(found.kinks, found.slopes, strict=True):
             if int(j) in place and problem.leak < h < 1.0:
                 sides[place[int(j)], k], slope[place[int(j)], k] = 0, h
-        l = found.multipliers
-        self.active = [int(k) for k in np.flatnonzero(l > SMALL * l.max(initial=0.0))]
+        multipliers = found.multipliers
+        self.active = [
+            int(k) for k in np.flatnonzero(multipliers > SMALL * multipliers.max(initial=0.0))
+        ]
         used = np.flatnonzero(size > SMALL * size.sum())
-        keys = np.column_stack([np.sign(a[used]), sides[np.ix_(used, self.active)]])
+        keys = np.column_stack([np.sign(a[used]), sides[used][:, self.active]])
         patterns, index = np.unique(keys, axis=0, return_inverse=True)
         self.group = np.full(len(a), -1)
         self.group[used] = index.reshape(-1)
         self.sign, self.pattern = patterns[:, 0], patterns[:, 1:]
-        self.l, self.alpha = l[self.active], np.ones(len(patterns))
+        self.l, self.alpha = multipliers[self.active], np.ones(len(patterns))
         self.tau = self._taus(slope)
 
     def _taus(self, slope: Array) -> dict[tuple[int, int], float]:
@@ -148,10 +150,10 @@ class _Search:
         wrong = self.pattern * P
         if (wrong[self.pattern != 0] <= 0.0).any():
             wrong[self.pattern == 0] = np.inf
-            b, i = np.unravel_index(int(wrong.argmin()), wrong.shape)
-            self.pattern[b, i] = 0
-            slope = 1.0 if P[b, i] < 0 else self.leak
-            self.tau[int(b), self.active[i]] = float(self.l[i] * slope)
+            group, at = divmod(int(wrong.argmin()), wrong.shape[1])
+            self.pattern[group, at] = 0
+            slope = 1.0 if P[group, at] < 0 else self.leak
+            self.tau[group, self.active[at]] = float(self.l[at] * slope)
             return True
         for (b, k), tau in self.tau.items():
             i = self.active.index(k)
@@ -206,7 +208,7 @@ class _Search:
     def arrays(self) -> dict[str, Array] | None:
         """The proof, with a box that Krawczyk's operator maps into itself."""
         z = self.unknowns()
-        F, J, _ = self.values(z)
+        _, J, _ = self.values(z)
         values = np.linalg.svd(J, compute_uv=False)
         if values[-1] <= SINGULAR * values[0]:
             return None

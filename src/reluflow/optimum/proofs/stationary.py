@@ -73,7 +73,7 @@ def _settle(
     P = problem.X @ W.T
     c = problem.pull_at(np.maximum(P, problem.leak * P) @ a)
     silent = np.abs(c) <= PULLS * np.abs(problem.pull).max(initial=0.0)
-    near = found.kinked[kept] & (a != 0.0)[:, None] & W.any(axis=1)[:, None]
+    near = found.kinked[kept] & np.asarray((a != 0.0) & W.any(axis=1))[:, None]
     h = (found.slopes[kept] - problem.leak) / (1.0 - problem.leak)
     sides = sides_of(W, problem.X)
     sides = np.where(sides == 0, -1, sides)
@@ -209,7 +209,7 @@ class _System:
                 seen.add(key)
                 lines += list(block)
                 rows += [(face.neurons[0], e) for e in range(d)]
-        outer = np.bincount(self.leader, self.a * self.share, self.m)
+        outer = self._outer()
         movers = [(r, i) for i, face in enumerate(self.faces) for r in self._movers(face, outer)]
         entries = [(r, e) for r, _ in movers for e in range(d)]
         L = np.array(lines).reshape(-1, n + T)
@@ -237,7 +237,7 @@ class _System:
             return None
         free = [entries[i - T] for i in columns[: len(columns) - T]]
         A = J[:, columns]
-        Y = np.linalg.inv(A) if len(A) else A
+        Y = np.asarray(np.linalg.inv(A), dtype=float).reshape(len(A), len(A))
         for _ in range(3):
             step = -Y @ self._values(L, kinks, tau)
             for (r, e), move in zip(free, step, strict=False):
@@ -257,7 +257,7 @@ class _System:
             "kink_tau": _column(kinks, 2),
             "tau": tau,
             "radius": radius,
-            "inverse": Y.reshape(len(radius), len(radius)),
+            "inverse": Y,
         }
 
     def _rows(self, i: int) -> Array:
@@ -295,10 +295,14 @@ class _System:
             out[:, begin : begin + self.d] = J[:, begin : begin + self.d] @ self._within(r, True)
         return out
 
+    def _outer(self) -> Array:
+        """The outer weight of each leader with those it leads."""
+        return np.bincount(self.leader, self.a * self.share, self.m).astype(float)
+
     def _pull(self) -> Array:
         """c at the present place."""
         f = np.zeros(self.n)
-        outer = np.bincount(self.leader, self.a * self.share, self.m)
+        outer = self._outer()
         for face in self.faces:
             for r in face.neurons:
                 f += outer[r] * face.slopes * (self.X @ self.place[r])
@@ -320,7 +324,7 @@ class _System:
         if not len(A):
             return np.zeros(0)
         eps = float(np.finfo(float).eps)
-        outer = np.abs(np.bincount(self.leader, self.a * self.share, self.m))
+        outer = np.abs(self._outer())
         height = np.abs(self.y)
         for face in self.faces:
             for r in face.neurons:
