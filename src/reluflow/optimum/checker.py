@@ -471,27 +471,20 @@ class Case:
     def point(self, low: Any, high: Any, distance: Any) -> tuple[list[Ball], bool]:
         """Shows an exact stationary point; its outputs, and whether it is a local minimum."""
         self.step, n, X, m = "stationary point", self.n, self.X, len(self.a)
-        leader, share, radius = (
-            self.whole("leader", 0, m - 1),
-            self.array["share"],
-            self.array["radius"],
-        )
-        free, kinks, rows = (
-            list(zip(self.whole(one, -1, m - 1), self.whole(two, 0, n + self.d), strict=True))
-            for one, two in (
-                ("free_neuron", "free_entry"),
-                ("kink_neuron", "kink_sample"),
-                ("row_neuron", "row_index"),
-            )
-        )
+        share, radius = self.array["share"], self.array["radius"]
+        leader, pairs = self.whole("leader", 0, m - 1), []
+        for one, two in zip(
+            ("free_neuron", "kink_neuron", "row_neuron"),
+            ("free_entry", "kink_sample", "row_index"),
+            strict=True,
+        ):
+            indices = self.whole(one, -1, m - 1), self.whole(two, 0, n + self.d)
+            pairs.append(list(zip(*indices, strict=True)))
+        free, kinks, rows = pairs
         zero = {k for j, k in rows if j < 0}  # samples with c_k = 0
         F, T, own = len(free), self.size["t"], self.whole("kink_tau", -1, self.size["t"] - 1)
-        if (
-            not self.square
-            or len(radius) != F + T
-            or len({*free}) != F
-            or len({*kinks}) != len(own)
-        ):
+        distinct = len({*free}) == F and len({*kinks}) == len(own) and len(radius) == F + T
+        if not (self.square and distinct):
             raise Reject("expected a square loss and distinct unknowns")
         if any(leader[r] != r for r in [*leader, *(j for j, _ in free + kinks)]) or min(share) <= 0:
             raise Reject("a neuron is led by one that does not lead, or its share is not positive")
@@ -505,15 +498,16 @@ class Case:
         for j, r in enumerate(leader):
             outer[r] += self.a[j] * share[j]
             moves += [v * share[j] + -u for u, v in zip(self.W[j], w[r], strict=True)]
-        f, inner, slopes, patterns = [Ball(ZERO)] * n, {}, {}, {}
+        f, inner, slopes, patterns, held = [Ball(ZERO)] * n, {}, {}, {}, {*kinks}
         for r in {*leader}:
+            self.spend(len(kinks))
             inner[r] = [Ball(ZERO) + self.dot(x, w[r]) for x in X]
             for k, p in enumerate(inner[r]):
                 still = p.mid == 0 == p.rad and (k in zero or not any(X[k]))
-                if not ((r, k) in kinks or p.lo > 0 or p.hi < 0 or still):
+                if not ((r, k) in held or p.lo > 0 or p.hi < 0 or still):
                     raise Reject(f"the side of neuron {r} at sample {k} is not certain")
             sides = [ONE if p.lo > 0 else self.leak for p in inner[r]]
-            slopes[r] = [ZERO if (r, k) in kinks else s for k, s in enumerate(sides)]
+            slopes[r] = [ZERO if (r, k) in held else s for k, s in enumerate(sides)]
             silent = [k in zero or not any(x) for k, x in enumerate(X)]
             alive = tuple(ZERO if q else s for q, s in zip(silent, slopes[r], strict=True))
             own_kinks = {(k, t) for (q, k), t in zip(kinks, own, strict=True) if q == r and t >= 0}
@@ -531,6 +525,7 @@ class Case:
         # each equation is linear in c and tau, and these are linear in the unknowns
         lines = []
         for j, i in rows:
+            self.spend(n + T)
             line = [ONE if k == i else ZERO for k in range(n)] + [ZERO] * T
             if j >= 0:
                 alive, bent = patterns[leader[j]]
@@ -588,6 +583,7 @@ class Case:
         kinks = [(b, i) for b in range(B) for i in range(K) if pattern[b][i] == 0]
         if len({*active}) != K or len(radius) != K + B + len(kinks) or min(share) < 0 or 0 in sign:
             raise Reject("as many unknowns as equations, shares >= 0, signs +-1")
+        self.spend(B * len(radius) * self.d)
         z = list(map(Ball, self.array["center"], radius))
         count = [ZERO] * B
         for s, b in zip(share, group, strict=True):
@@ -653,11 +649,13 @@ class Case:
             size2 = sum(b * b for b, _ in members)
             tilt, height = (sum(abs(m[0]) * m[i] for m in members) / size2 for i in (0, 1))
             for b, t in members:
+                self.spend(self.d**2)
                 row = [(b - abs(b) * tilt) * v for v in line] + [t - abs(b) * height]
                 for old, u in zip(M, row, strict=True):
                     old[:] = [p + u * v for p, v in zip(old, row, strict=True)]
         for i in range(self.d):  # then b
             for below in M[i + 1 :] if M[i][i] != 0 else []:
+                self.spend(self.d)
                 ratio = below[i] / M[i][i]
                 below[:] = [p - ratio * q for p, q in zip(below, M[i], strict=True)]
         least = (M[-1][-1] + rest) * self.kappa * HALF
@@ -684,6 +682,7 @@ class Case:
             loss = self.kappa * HALF * sum((self.y[k] ** 2 for k in left), ZERO)
             ok = bounds["loss_lower"][i] <= loss <= bounds["loss_upper"][i]
             self.need(f"plateau {i}", ok, "its loss is in the bounds")
+            self.spend(self.n * len(cones))
             sizes = [sum((self.y[k] ** 2 for k in cone & left), ZERO) for cone in cones]
             if i == len(order):
                 self.need("end", not any(sizes), "no neuron grows any more")
@@ -703,7 +702,7 @@ class Case:
             self.need(f"samples {i}", got == bounds["fitted"][i], "those it fits")
             beta = [b + waits[j] * v for b, v in zip(beta, rates, strict=True)]
             left -= cones[j]
-        ok = norm2_lower <= norm2.lo and norm2.hi <= norm2_upper
+        ok = norm2_lower <= norm2.lo and norm2.hi <= norm2_upper and self.size["p"] == i + 1
         self.need("norm", ok, "the squared norm at the end", norm2.mid, norm2_lower)
 
 
