@@ -38,6 +38,7 @@ def samples():
         "margin-optimum": _made(xor, axes, "margin-optimum"),
         "min-norm": _made(plane(), None, "min-norm"),
         "min-norm, d=3": _made(orthonormal, None, "min-norm"),
+        "gradient": _made(line, Network([[0.5, 1.0], [-0.3, 0.7]], [1.0, -0.5]), "gradient"),
         "stationary": _made(line, neuron, "stationary"),
         "stationary, kink": _made(valley, resting, "stationary"),
         "spurious-minimum": _made(line, neuron, "spurious-minimum"),

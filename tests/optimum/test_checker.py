@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reluflow.optimum.checker as checker
-from reluflow import Problem, datasets
+from reluflow import Network, Problem, datasets
 from reluflow.landscape import max_G
 from reluflow.optimum import Certificate, certificates, check_certificate, write_certificate
 from reluflow.optimum.checker import Ball, Case, Reject, check_document
@@ -23,8 +23,9 @@ from reluflow.optimum.proofs.trees import sign_tree
 
 KINDS = [
     "max-margin-linear", "kkt-margin", "kkt-margin, d=3", "max-margin-network",
-    "max-margin-network, d=3", "margin-optimum", "min-norm", "min-norm, d=3", "stationary",
-    "stationary, kink", "spurious-minimum", "not-global", "global-minimum", "algorithm1",
+    "max-margin-network, d=3", "margin-optimum", "min-norm", "min-norm, d=3", "gradient",
+    "stationary", "stationary, kink", "spurious-minimum", "not-global", "global-minimum",
+    "algorithm1",
 ]  # fmt: skip
 
 
@@ -101,6 +102,9 @@ CORRUPTIONS = [
     ("not-global", claim("size", lambda v: -v), "sign and size"),
     ("spurious-minimum", claim("gain", lambda v: v * (1 + 1e-9)), "gain"),
     ("algorithm1", claim("norm2_lower", lambda v: v * (1 + 1e-9)), "norm"),
+    ("gradient", claim("norm", lambda v: v * (1 - 1e-9)), "norm"),
+    ("gradient", claim("norm", lambda v: -v), "norm"),
+    ("gradient", entry("W", 0, lambda v: 0.0), "loss from below"),
     # bounds
     ("max-margin-linear", claim("upper_bound", lambda v: 1.0 - TINY), "upper bound"),
     ("max-margin-network", claim("upper_bound", lambda v: 0.375 * (1 - TINY)), "bound of G"),
@@ -250,7 +254,7 @@ def test_imports_nothing_but_the_standard_library():
 
 
 def test_compares_no_floats():
-    """Floats occur where numbers are read, displayed or guessed, and nowhere else."""
+    """Floats occur where numbers are read or displayed, and nowhere else."""
     tree = ast.parse(Path(checker.__file__).read_text())
     users = set()
     for function in ast.walk(tree):
@@ -286,6 +290,7 @@ WEAKEST = {
     "margin-optimum": ("margin_lower", lambda v: 1.1 * v),
     "min-norm": ("lower_bound", lambda v: 1.1 * v),
     "min-norm, d=3": ("lower_bound", lambda v: 1.1 * v),
+    "gradient": ("norm", lambda v: 0.9 * v),
     "stationary": ("loss_upper", lambda v: 0.9 * v),
     "stationary, kink": ("loss_upper", lambda v: 0.9 * v),
     "spurious-minimum": ("gain", lambda v: 1.1 * v),
@@ -374,18 +379,26 @@ def test_work_is_bounded(monkeypatch, samples):
     assert "more than 100 products" in report.checks[-1].remark
 
 
-def test_gains_under_margin_losses():
-    problem = Problem([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0], loss="logistic")
-    from reluflow import Network
-
-    for loss in ("logistic", "exponential"):
-        (made,) = certificates(
-            problem.replace(loss=loss), Network([[1.0, 0.5]], [0.1]), ["not-global"]
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_margin_losses_are_enclosed(loss):
+    problem = Problem([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0], loss=loss)
+    net = Network([[1.0, 0.5], [-0.5, 2.0]], [0.1, 0.3])
+    more, slope = certificates(problem, net, ["not-global", "gradient"])
+    assert more.grade == slope.grade == "PROVED"
+    assert slope.claim["loss_lower"] <= problem.value(problem.outputs(net))
+    # the gradient by differences of the loss
+    theta, found = np.concatenate([net.W.ravel(), net.a]), []
+    for step in 1e-6 * np.eye(6):
+        ends = [theta + step, theta - step]
+        up, down = (
+            problem.value(problem.outputs(Network(t[:4].reshape(2, 2), t[4:]))) for t in ends
         )
-        assert made.grade == "PROVED"
+        found.append((up - down) / 2e-6)
+    assert slope.claim["norm"] == pytest.approx(np.linalg.norm(found), rel=1e-6)
+    for made, name, factor in ((more, "gain", 1 + 1e-6), (slope, "norm", 1 - 1e-6)):
         false = copy.deepcopy(made.document())
-        false["claim"]["gain"] *= 1 + 1e-6
-        assert check_document(false).failed == ["gain"]
+        false["claim"][name] *= factor
+        assert check_document(false).failed == [name]
 
 
 @settings(max_examples=15, deadline=None)
@@ -415,8 +428,6 @@ def test_report_reads_well(stored):
 
 def test_certificate_of_theta_mm():
     """[TK24] Sec. 5: four equal neurons on the axes reach min(|main| - |off|)/8, the maximum."""
-    from reluflow import Network
-
     for problem in (datasets.xor_orbit(), datasets.symmetric_xor(draws=20)):
         axes = np.zeros((4, problem.d))
         axes[:, :2] = [[1, 0], [0, 1], [-1, 0], [0, -1]]

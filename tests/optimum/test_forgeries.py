@@ -131,7 +131,7 @@ def test_whatever_a_file_holds_is_rejected(content, tmp_path):
 
 BASES = [
     "max-margin-linear", "kkt-margin", "max-margin-network", "margin-optimum", "min-norm",
-    "stationary", "spurious-minimum", "not-global", "global-minimum",
+    "gradient", "stationary", "spurious-minimum", "not-global", "global-minimum",
 ]  # fmt: skip
 STRANGE = (None, "1", [], {}, True, math.nan, math.inf, 1e200, -1e-200, 10**30, 0, -1, 2.0**70)
 

@@ -136,6 +136,21 @@ def _spurious(data, dual):
     return _stationary(data, dual) and _gain(data, data.f([_line(data)], data.a))
 
 
+def _gradient(data, dual):
+    f = data.f()
+    pull = [data.kappa * (t - v) for v, t in zip(f, data.y, strict=True)]
+    total = Fraction(0)
+    for w, a in zip(data.W, data.a, strict=True):
+        inner = [dot(w, x) for x in data.X]
+        assert all(inner)
+        slopes = [1 if p > 0 else data.leak for p in inner]
+        total += dot(pull, map(data.phi, inner)) ** 2
+        for side in zip(*data.X, strict=True):
+            total += (a * sum(c * s * v for c, s, v in zip(pull, slopes, side, strict=True))) ** 2
+    small = data.claim["norm"] >= 0 and total <= data.claim["norm"] ** 2
+    return small and data.claim["loss_lower"] <= data.loss(f) <= data.claim["loss_upper"]
+
+
 def _not_global(data, dual):
     loss = data.loss(data.f())
     within = data.claim["loss_lower"] <= loss <= data.claim["loss_upper"]
@@ -174,6 +189,7 @@ _TRUTHS = {
     "margin-optimum": _optimum,
     "min-norm": _norm,
     "kkt-margin": _kkt,
+    "gradient": _gradient,
     "stationary": _stationary,
     "spurious-minimum": _spurious,
     "not-global": _not_global,

@@ -29,7 +29,7 @@ from reluflow.optimum.max_margin import NetworkMargin, max_margin
 from reluflow.optimum.min_norm import MinNorm, min_norm
 from reluflow.optimum.proofs.jumps import jump_arrays
 from reluflow.optimum.proofs.margin import distance_of, kkt_arrays
-from reluflow.optimum.proofs.rounding import above, below, exact_outputs, tidy
+from reluflow.optimum.proofs.rounding import above, below, exact_outputs, sides_of, tidy
 from reluflow.optimum.proofs.stationary import stationary_proofs
 from reluflow.optimum.proofs.trees import sign_tree
 from reluflow.optimum.stationarity import stationarity
@@ -93,6 +93,8 @@ def certificates(
             raise ReluflowError(f"a {kind} certificate is about a network: pass net")
         elif kind == "kkt-margin":
             made.append(kkt_certificate(problem, net))
+        elif kind == "gradient":
+            made.append(gradient_certificate(problem, net))
         elif kind == "margin-optimum":
             made.append(optimum_certificate(problem, net))
         elif kind == "algorithm1":
@@ -381,6 +383,31 @@ def _near(
         if not {*report.failed} & {"loss from below", "loss from above", "gain"}:
             return None  # more room for the loss would not help
     return None
+
+
+def gradient_certificate(problem: Problem, net: Network) -> Certificate | None:
+    """Of loss and gradient at the weights themselves; None where a neuron lies on a kink."""
+    W, a, _ = _plain(net)
+    sides, f = sides_of(W, problem.X), _outputs(problem, W, a)
+    if (sides == 0).any():
+        return None
+    D = (np.where(sides > 0, 1.0, problem.leak) * problem.pull_at(f)) @ problem.X
+    rates = np.sum(W * D, axis=1)
+    norm = float(np.sqrt(np.sum(rates**2) + np.sum((a[:, None] * D) ** 2)))
+    size = float(np.sqrt(np.sum(W**2) + np.sum(a**2)))
+    force = float((np.abs(f) + np.abs(problem.y)) @ np.linalg.norm(problem.X, axis=1))
+    loss, arrays = float(problem.value(f)), {"W": W, "a": a}
+    for room in ROOM if _small(problem, a) else ():
+        claim = {
+            "loss_lower": loss * (1.0 - room),
+            "loss_upper": loss * (1.0 + room),
+            "norm": norm + room * problem.loss.factor * force * size,
+        }
+        made = _make("gradient", problem, claim, arrays, "PROVED")
+        if (report := made.check()).ok:
+            least = float(np.sqrt(report.checks[-1].measured)) * (1.0 + 1e-12)
+            return _prove("gradient", problem, {**claim, "norm": least}, arrays) or made
+    return _make("gradient", problem, {"loss": loss, "norm": norm}, arrays, "CHECKED")
 
 
 def _neuron(

@@ -45,6 +45,7 @@ KINDS = {
     "margin-optimum": f"{_NET} {_DUAL}",
     "kkt-margin": f"{_NET} group:m share:m sign:b active:k pattern:bk center:v {_ROOT}",
     "min-norm": f"{_NET} {_DUAL}",
+    "gradient": _NET,
     "stationary": _POINT,
     "spurious-minimum": f"{_POINT} vector:d",
     "not-global": f"{_NET} vector:d",
@@ -330,6 +331,28 @@ class Case:
         """loss in [{loss_lower}, {loss_upper}]; one more neuron lowers it by at least {gain}"""
         self.loss_within(self.f, loss_lower, loss_upper)
         self.gain_is(self.f, sign, size, gain)
+
+    def gradient(self, loss_lower: Any, loss_upper: Any, norm: Any) -> None:
+        """the loss, in [{loss_lower}, {loss_upper}], is differentiable at the network, with a
+        gradient of norm <= {norm}"""
+        self.loss_within(self.f, loss_lower, loss_upper)
+        pull, total = [], Ball(ZERO)  # minus the derivative of the loss in each output
+        for v, t in zip(self.f, self.y, strict=True):
+            slope = Ball(t - v) if self.square else exponential(-t * v) * t
+            if self.law == "logistic":
+                e = exponential(t * v)
+                slope = Ball.between(1 / (1 + e.hi), 1 / (1 + max(e.lo, ZERO))) * t
+            pull.append(slope * self.kappa)
+        for w, o in zip(self.W, self.a, strict=True):
+            inner = [self.dot(w, x) for x in self.X]
+            self.need("no kink", all(inner), "no <w_j, x_k> is 0")
+            slopes = [ONE if p > 0 else self.leak for p in inner]
+            acts = list(map(mul, pull, slopes))
+            D = [Ball(ZERO) + self.dot(acts, side) for side in zip(*self.X, strict=True)]
+            rate = Ball(ZERO) + self.dot(D, w)
+            total += rate * rate + self.dot(D, D) * (o * o)
+        most = norm * abs(norm)
+        self.need("norm", total.hi <= most, "the squared norm is at most", total.hi, most)
 
     def max_margin_linear(self, margin: Any, upper_bound: Any) -> None:
         """w has margin >= {margin}, no hyperplane through 0 more than {upper_bound}"""
