@@ -200,7 +200,8 @@ def check_document(document: Any, X: Any = None, y: Any = None) -> Report:
         else:
             method = getattr(case, case.report.kind.replace("-", "_"))
             method(**case.claim)
-            case.report.statement = (method.__doc__ or "").format(**document["claim"])
+            sentence = " ".join((method.__doc__ or "").split())
+            case.report.statement = sentence.format(**document["claim"])
     except Reject as error:
         case.add(case.step, "failed", str(error))
     except Exception as error:  # whatever a stranger's file may hold
