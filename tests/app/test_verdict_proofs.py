@@ -11,7 +11,11 @@ from reluflow.optimum.checker import KINDS
 def found(**grades):
     return SimpleNamespace(
         certificates=[
-            SimpleNamespace(kind=kind.replace("_", "-"), grade=grade)
+            SimpleNamespace(
+                kind=kind.replace("_", "-"),
+                grade=grade,
+                claim={"distance": 2.0e-7} if grade == "PROVED" else {"residual": 1e-3},
+            )
             for kind, grade in grades.items()
         ]
     )
@@ -20,7 +24,10 @@ def found(**grades):
 def test_the_two_words():
     text = proofs(found(stationary="PROVED", kkt_margin="CHECKED"))
     proved, checked = text.split(" CHECKED ")
-    assert proved == "PROVED (in exact arithmetic): an exact stationary point near the end."
+    assert (
+        proved
+        == "PROVED (in exact arithmetic): an exact stationary point near the end (within 2.1e-07)."
+    )
     assert checked == "(numerical only): an exact KKT point of the margin near the end."
 
 

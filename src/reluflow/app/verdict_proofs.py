@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reluflow.app.explain import Explanation
+    from reluflow.optimum.certificate_file import Certificate
 
 _NAMES = {
     "stationary": "an exact stationary point near the end",
@@ -19,11 +20,17 @@ _NAMES = {
 }
 
 
+def _name(c: Certificate) -> str:
+    """What is stated, with the distance rounded up."""
+    near = f" (within {1.05 * c.claim['distance']:.1e})" if "distance" in c.claim else ""
+    return _NAMES.get(c.kind, c.kind) + near
+
+
 def proofs(e: Explanation) -> str:
     """Which statements are proved, and which were checked by numbers alone."""
     parts = []
     for grade, how in (("PROVED", "in exact arithmetic"), ("CHECKED", "numerical only")):
-        names = [_NAMES.get(c.kind, c.kind) for c in e.certificates if c.grade == grade]
+        names = [_name(c) for c in e.certificates if c.grade == grade]
         if names:
             parts.append(f"{grade} ({how}): {'; '.join(names)}.")
     return " ".join(parts)

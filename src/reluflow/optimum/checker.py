@@ -299,6 +299,10 @@ class Case:
             raise Reject(f"array {name} holds an entry that is not from {low} to {high}")
         return [int(fraction(v)) for v in self.array[name]]
 
+    def pairs(self, neuron: str, place: str) -> list[tuple[int, int]]:
+        first = self.whole(neuron, -1, len(self.a) - 1)
+        return list(zip(first, self.whole(place, 0, self.n + self.d), strict=True))
+
     def loss(self, f: Sequence[Ball]) -> Ball:
         """The loss at outputs anywhere in the balls."""
         total = Ball(ZERO)
@@ -496,15 +500,10 @@ class Case:
         """Shows an exact stationary point; its outputs, and whether it is a local minimum."""
         self.step, n, X, m = "stationary point", self.n, self.X, len(self.a)
         share, radius = self.array["share"], self.array["radius"]
-        leader, pairs = self.whole("leader", 0, m - 1), []
-        for one, two in zip(
-            ("free_neuron", "kink_neuron", "row_neuron"),
-            ("free_entry", "kink_sample", "row_index"),
-            strict=True,
-        ):
-            indices = self.whole(one, -1, m - 1), self.whole(two, 0, n + self.d)
-            pairs.append(list(zip(*indices, strict=True)))
-        free, kinks, rows = pairs
+        leader = self.whole("leader", 0, m - 1)
+        free = self.pairs("free_neuron", "free_entry")
+        kinks = self.pairs("kink_neuron", "kink_sample")
+        rows = self.pairs("row_neuron", "row_index")
         zero = {k for j, k in rows if j < 0}  # samples with c_k = 0
         F, T, own = len(free), self.size["t"], self.whole("kink_tau", -1, self.size["t"] - 1)
         distinct = len({*free}) == F and len({*kinks}) == len(own) and len(radius) == F + T
