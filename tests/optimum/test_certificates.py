@@ -219,6 +219,18 @@ def test_what_does_not_hold_is_absent():
     assert min_norm(square).network is None
 
 
+def test_nothing_is_said_where_there_is_nothing_to_say():
+    signs = Problem([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0], loss="exponential")
+    silent = Network(np.zeros((2, 2)), np.zeros(2))
+    assert certificates(signs, silent, ["margin-optimum"]) == []
+    assert certificates(signs, silent, ["gradient"]) == []  # on every kink
+    wrong = Network([[1.0, 2.0]], [1e3])
+    assert certificates(signs, wrong, ["gradient"]) == []  # e^2000
+    made = certificates(Problem(np.zeros((2, 2)), [1.0, -1.0]), silent)
+    assert {c.kind: c.grade for c in made} == {"stationary": "PROVED", "global-minimum": "PROVED"}
+    assert made[-1].claim["lower_bound"] == pytest.approx(0.5)
+
+
 def test_round_trip_is_exact(samples, tmp_path):
     for name, made in samples.items():
         back = read_certificate(write_certificate(made, tmp_path / "c.json"))

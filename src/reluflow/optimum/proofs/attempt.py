@@ -66,7 +66,7 @@ def exact_norm2(W: Array, a: Array) -> Fraction:
 
 
 def exact_margin(problem: Problem, W: Array, a: Array) -> Fraction:
-    """min_k y_k f(x_k) / |theta|^2, as a rational number."""
+    """min_k y_k f(x_k) / |theta|^2, as a rational number; 0 for the zero network."""
     f = exact_outputs(problem.X, W, a, problem.leak)
     q = min(Fraction(t) * v for t, v in zip(problem.y.tolist(), f, strict=True))
-    return q / exact_norm2(W, a)
+    return q / (exact_norm2(W, a) or 1)

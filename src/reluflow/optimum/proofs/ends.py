@@ -145,17 +145,21 @@ def _height(problem: Problem, f: Array) -> float:
 
 
 def gradient_certificate(problem: Problem, net: Network) -> Certificate | None:
-    """Of loss and gradient at the weights themselves; None where a neuron lies on a kink."""
+    """Of loss and gradient at the weights; None on a kink, or where floats do not hold them."""
     W, a, _ = plain_weights(net)
     sides, f = sides_of(W, problem.X), outputs_of(problem, W, a)
     if (sides == 0).any():
         return None
-    D = (np.where(sides > 0, 1.0, problem.leak) * problem.pull_at(f)) @ problem.X
+    with np.errstate(over="ignore"):
+        pull, loss = problem.pull_at(f), float(problem.value(f))
+    if not (np.isfinite(pull).all() and np.isfinite(loss)):
+        return None
+    D = (np.where(sides > 0, 1.0, problem.leak) * pull) @ problem.X
     rates = np.sum(W * D, axis=1)
     norm = float(np.sqrt(np.sum(rates**2) + np.sum((a[:, None] * D) ** 2)))
     size = float(np.sqrt(np.sum(W**2) + np.sum(a**2)))
     force = float((np.abs(f) + np.abs(problem.y)) @ np.linalg.norm(problem.X, axis=1))
-    loss, arrays = float(problem.value(f)), {"W": W, "a": a}
+    arrays = {"W": W, "a": a}
     for room in ROOM if is_small(problem, a) else ():
         claim = {
             "loss_lower": loss * (1.0 - room),

@@ -34,11 +34,14 @@ def kkt_arrays(
 ) -> dict[str, Array] | None:
     """The proof arrays of a KKT point near (W, a), which has q_min = 1; None when none is found."""
     search = _Search(problem, found, W, a, kept)
-    for _ in range(REPAIRS):
-        if not search.newton():
-            return None
-        if not search.repair():
-            return search.arrays()
+    try:
+        for _ in range(REPAIRS):
+            if not search.newton():
+                break
+            if not search.repair():
+                return search.arrays()
+    except np.linalg.LinAlgError:  # singular after all, or without finite numbers
+        pass
     return None
 
 

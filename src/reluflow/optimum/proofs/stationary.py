@@ -54,8 +54,11 @@ def stationary_proofs(
         return
     for inside in INSIDE:
         for room in ROOMS:
-            system = _settle(problem, found, W, a, kept, inside, room)
-            arrays = system.solve()
+            try:
+                system = _settle(problem, found, W, a, kept, inside, room)
+                arrays = system.solve()
+            except np.linalg.LinAlgError:  # singular after all, or without finite numbers
+                continue
             if arrays is not None and system.keeps_sides():
                 yield arrays
 
