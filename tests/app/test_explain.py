@@ -88,7 +88,7 @@ def test_files_are_whole_and_the_same_again(three, tmp_path):
     assert {n: (tmp_path / n).read_bytes() for n in before} == before
     assert again.run.settings["explain"] == three.run.settings["explain"]
     kinds = {p.stem for p in (tmp_path / "certificates").iterdir()}
-    assert kinds == {"stationary", "not-global", "min-norm"}
+    assert kinds == {"stationary", "spurious-minimum", "not-global", "min-norm"}
     assert all(check_certificate(p).ok for p in (tmp_path / "certificates").iterdir())
     assert Trajectory.load(tmp_path / "run.nc").loss[-1] == pytest.approx(three.loss)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reluflow import Network, Problem, datasets
-from reluflow.optimum import certificates, write_certificate
+from reluflow.optimum import certificates, max_margin, write_certificate
 
 
 def _made(problem, net, kind):
@@ -16,31 +16,53 @@ def _made(problem, net, kind):
 
 @pytest.fixture(scope="session")
 def samples():
-    """One certificate of each kind, "stationary" with kinks included."""
+    """One certificate of each kind, in the plane, in space, with kinks."""
     line = datasets.three_points()
     neuron = Network([line.known["beta_star"]], [1.0])
     left = datasets.figure1_left(leak=0.5)
-    curved = Network(left.known["kkt_W"], left.known["kkt_a"], leak=0.5)
-    corner = datasets.figure1_left(leak=0.0)
+    middle = datasets.figure1_middle()
     orthonormal = Problem(np.eye(3), np.array([3.0, -1.0, 4.0]))
     fit = Network([[3.0, 0.0, 4.0], [0.0, 1.0, 0.0]], [1.0, -1.0])
     # the first sample on the hyperplane of the neuron, balanced by the others at slope 1/2
     valley = Problem([[1.0, 0.0], [1.0, 1.0], [-1.0, 1.0]], [-2.0, 2.5, 1.5], leak=0.25)
     resting = Network([[0.0, np.sqrt(2.0)]], [np.sqrt(2.0)])
+    xor = datasets.ideal_xor()
+    axes = Network([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1.0, -1.0, 1.0, -1.0])
+    golden = datasets.golden()
     return {
         "max-margin-linear": _made(left, None, "max-margin-linear"),
-        "kkt-margin": _made(left, curved, "kkt-margin"),
-        "kkt-margin, ReLU": _made(
-            corner, Network(corner.known["kkt_W"], corner.known["kkt_a"]), "kkt-margin"
-        ),
+        "kkt-margin": _made(single(), alone(), "kkt-margin"),
+        "kkt-margin, d=3": _made(middle, max_margin(middle).network, "kkt-margin"),
         "max-margin-network": _made(left, None, "max-margin-network"),
-        "max-margin-network, d=3": _made(datasets.figure1_middle(), None, "max-margin-network"),
-        "min-norm": _made(orthonormal, None, "min-norm"),
+        "max-margin-network, d=3": _made(middle, None, "max-margin-network"),
+        "margin-optimum": _made(xor, axes, "margin-optimum"),
+        "min-norm": _made(plane(), None, "min-norm"),
+        "min-norm, d=3": _made(orthonormal, None, "min-norm"),
+        "gradient": _made(line, Network([[0.5, 1.0], [-0.3, 0.7]], [1.0, -0.5]), "gradient"),
         "stationary": _made(line, neuron, "stationary"),
         "stationary, kink": _made(valley, resting, "stationary"),
+        "spurious-minimum": _made(line, neuron, "spurious-minimum"),
         "not-global": _made(line, neuron, "not-global"),
         "global-minimum": _made(orthonormal, fit, "global-minimum"),
+        "algorithm1": _made(
+            golden, Network(golden.known["W0"], golden.known["signs"]), "algorithm1"
+        ),
     }
+
+
+def single():
+    """One sample, whose KKT point is known in closed form."""
+    return Problem([[1.5, -2.0]], [1.0], loss="logistic")
+
+
+def alone():
+    """A neuron near that KKT point."""
+    return Network([[0.38, -0.5]], [0.63])
+
+
+def plane():
+    """Three labels in the plane to be fitted."""
+    return Problem([[1.0, 0.5], [-0.25, 1.0], [-0.5, -0.75]], [1.0, -0.5, 2.0])
 
 
 @pytest.fixture

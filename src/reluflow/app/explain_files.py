@@ -114,7 +114,9 @@ def as_dict(e: Explanation) -> dict[str, Any]:
         },
         "optimum": _optimum(e),
         "larger_scale": None if e.large is None else e.large.to_dict(),
-        "certificates": [{"kind": c.kind, "claim": c.claim} for c in e.certificates],
+        "certificates": [
+            {"kind": c.kind, "grade": c.grade, "claim": c.claim} for c in e.certificates
+        ],
         "claims": [v.to_dict() for v in e.claims],
         "skipped": dict(e.skipped),
     }  # fmt: skip

@@ -61,7 +61,7 @@ def certificates_of(problem: Problem, run: Any, point: Any, optimum: Any) -> lis
             found.append(margin_certificate(problem, optimum))
     else:
         if point is not None:
-            names = ("stationary", "not-global", "global-minimum")
+            names = ("stationary", "spurious-minimum", "not-global", "global-minimum")
             found += [point_certificate(problem, point, kind) for kind in names]
         if optimum is not None:
             found.append(norm_certificate(problem, optimum))

@@ -270,13 +270,15 @@ def _proofs(page: Page, e: Explanation) -> None:
     page.heading("Certificates")
     if e.certificates:
         page.text(
-            "Each is a file in the folder certificates, with the data and the numbers that prove "
-            "it; reluflow.check_certificate verifies it from scratch."
+            "Each is a file in the folder certificates. PROVED: it holds the data and a proof, "
+            "every step of which reluflow.check_certificate (one file, for a bare Python) repeats "
+            "in exact arithmetic. CHECKED: numerical only."
         )
         page.table(
             [
                 {
                     "certificate": c.kind,
+                    "grade": c.grade,
                     "claims": [f"{name}: {number(value)}" for name, value in c.claim.items()],
                 }
                 for c in e.certificates

@@ -10,6 +10,7 @@ from reluflow.app.verdict_changes import ignored, scale, width
 from reluflow.app.verdict_directions import directions
 from reluflow.app.verdict_end import best, end
 from reluflow.app.verdict_jumps import jumps
+from reluflow.app.verdict_proofs import proofs
 from reluflow.optimum.max_margin import NetworkMargin
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def sentences(e: Explanation) -> list[tuple[str, str]]:
         "Ignored": ignored(e),
         "Width": width(e),
         "Scale": scale(e),
+        "Proofs": proofs(e),
     }
     return [(topic, text) for topic, text in made.items() if text]
 

@@ -1,299 +1,740 @@
-r"""Re-verifies a stored certificate from its data alone; shares no code with what made it.
+r"""Proves or rejects a certificate: exact arithmetic, no tolerance, nothing but Python.
 
-Every claim rests on an inequality evaluated here. With :math:`G_c(v) = \sum_k c_k \phi(\langle v,
-x_k\rangle)` and :math:`B \ge \max_{|v| = 1} |G_c(v)|`: a network's margin is at most B/2 for c_k =
-l_k y_k, l >= 0, sum l = 1; the squared norm of a network with f(x_k) = y_k is at least
-2 <c, y> / B; a square loss exceeds its minimum over all widths by the part of the residuals inside
-the outputs <b, x_k> + |x_k| t_h(k) (one t for each line of samples) that networks can have.
+    python checker.py certificate.json
+
+A float is the rational number that it is; sums, products and comparisons are exact (python-flint
+does them where installed, `fractions` otherwise: the verdict is the same). Roots and exponentials
+are enclosed. What is not shown is rejected; nothing raises. The docstring of each kind is what it
+states; docs/certificates.md says why these steps show it.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import math
 import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from operator import mul
 from typing import Any
 
-import numpy as np
+Q: Any = Fraction
+try:
+    from flint import fmpq
 
-from reluflow.errors import ReluflowError
-from reluflow.optimum import exact
-from reluflow.optimum.certificate_file import Certificate, Check, Report, read_certificate
+    Q = fmpq
+except ImportError:
+    pass
 
-ROUND = 1e-12  # float64 errs by less on sums, relative to the sum of the absolute terms
-GAP, LOOSE = 1e-6, 1e-2  # bounds further apart show no optimum, larger KKT residuals show nothing
-MOST_SIGNS, MOST_EXACT = 16, 300_000  # kinks with signs enumerated; products done exactly
+FORMAT = "reluflow-certificate-2"
+LARGEST = 2.0**300  # numbers above it, or below its inverse, are refused before any arithmetic
+MOST_ENTRIES, MOST_PRODUCTS = 1_000_000, 5_000_000
+ZERO, ONE, HALF = Q(0), Q(1), Q(1, 2)
+_NET, _DUAL, _ROOT = "W:md a:m", "dual:n tree:t slopes:hn", "radius:v inverse:vv"
+_POINT = (
+    f"{_NET} place:md leader:m share:m free_neuron:f free_entry:f row_neuron:e row_index:e "
+    f"kink_neuron:k kink_sample:k kink_tau:k tau:t {_ROOT}"
+)
+#: kind -> its arrays beside X (n, d) and y (n,), each with the letters of its shape
+KINDS = {
+    "max-margin-linear": "w:d dual:n",
+    "max-margin-network": f"{_NET} {_DUAL}",
+    "margin-optimum": f"{_NET} {_DUAL}",
+    "kkt-margin": f"{_NET} group:m share:m sign:b active:k pattern:bk center:v {_ROOT}",
+    "min-norm": f"{_NET} {_DUAL}",
+    "gradient": _NET,
+    "stationary": _POINT,
+    "spurious-minimum": f"{_POINT} vector:d",
+    "not-global": f"{_NET} vector:d",
+    "global-minimum": _NET,
+    "algorithm1": f"{_NET} order:j fitted:jn time_lower:j time_upper:j loss_lower:p loss_upper:p",
+}
+
+
+class Reject(Exception):
+    """A step of a proof that does not go through."""
+
+
+def fraction(x: Any) -> Fraction:
+    """A rational number of either library as a Fraction."""
+    return x if isinstance(x, Fraction) else Fraction(int(x.p), int(x.q))
+
+
+def nearest(x: Any) -> float:
+    """The nearest float, for display alone."""
+    try:
+        return float(fraction(x))
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
+def root(x: Any) -> Ball:
+    """Encloses the square root of x >= 0 between neighbours, 2^-200 / denominator apart."""
+    f = fraction(x)
+    low = math.isqrt((f.numerator * f.denominator) << 400)
+    return Ball(Q(2 * low + 1, f.denominator << 201), Q(1, f.denominator << 201))
+
+
+def exponential(x: Any) -> Ball:
+    """Encloses e^x, x <= 600, by its series in whole multiples of 2^-1500.
+
+    Each of the 2000 terms is off by 2 of these, times at most e^600 < 2^866 until the end; the
+    terms left out are smaller still. All is less than 2^-300.
+    """
+    if x > 600:
+        raise Reject("an exponential is beyond e^600")
+    if x < -600:
+        return Ball.between(ZERO, exponential(Q(-600)).hi)
+    f, total, term = fraction(x), 0, 1 << 1500
+    argument = (f.numerator << 1500) // f.denominator
+    for i in range(1, 2000):
+        total, term = total + term, (term * argument >> 1500) // i
+    return Ball(Q(total, 1 << 1500), Q(1, 1 << 300))
+
+
+def log_one_plus(x: Ball) -> Ball:
+    """Encloses log(1 + x), x > 0: a float's guess is widened, and confirmed by exponentials."""
+    if x.hi < Q(1, 1 << 200):
+        return Ball.between(ZERO, x.hi)
+    guess = Q(*math.log1p(nearest(x.mid)).as_integer_ratio())
+    low, high = guess * (1 - Q(1, 1 << 45)), guess * (1 + Q(1, 1 << 45))
+    if not exponential(low).hi <= 1 + x.lo or not 1 + x.hi <= exponential(high).lo:
+        raise Reject("a logarithm is not enclosed")
+    return Ball.between(low, high)
+
+
+class Ball:
+    """Every number within `rad` of `mid`."""
+
+    __slots__ = ("mid", "rad")
+
+    def __init__(self, mid: Any, rad: Any = ZERO) -> None:
+        self.mid, self.rad = mid, rad
+
+    @classmethod
+    def between(cls, low: Any, high: Any) -> Ball:
+        """Every number from low to high."""
+        return cls((low + high) * HALF, (high - low) * HALF)
+
+    lo = property(lambda self: self.mid - self.rad)
+    hi = property(lambda self: self.mid + self.rad)
+
+    def __add__(self, other: Any) -> Ball:
+        o = other if isinstance(other, Ball) else Ball(other)
+        return Ball(self.mid + o.mid, self.rad + o.rad)
+
+    def __mul__(self, other: Any) -> Ball:
+        o = other if isinstance(other, Ball) else Ball(other)
+        rad = abs(self.mid) * o.rad + self.rad * (abs(o.mid) + o.rad)
+        return Ball(self.mid * o.mid, rad)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+@dataclass(frozen=True)
+class Check:
+    """One step; its numbers are rounded for display. status: passed, failed or unverified."""
+
+    name: str
+    measured: float
+    bound: float
+    status: str
+    remark: str = ""
+
+
+@dataclass
+class Report:
+    """What `check_certificate` found: `ok` only when every step went through."""
+
+    kind: str
+    checks: list[Check] = field(default_factory=list)
+    statement: str = ""
+    cost: int = 0
+
+    @property
+    def status(self) -> str:
+        """ "PROVED", "REJECTED", or "CHECKED" (numerical only, the file holds no proof)."""
+        found = {check.status for check in self.checks}
+        return "REJECTED" if "failed" in found else "PROVED" if found == {"passed"} else "CHECKED"
+
+    ok = property(lambda self: self.status == "PROVED")
+    failed = property(lambda self: [c.name for c in self.checks if c.status == "failed"])
+
+    def __str__(self) -> str:
+        lines = [f"{self.kind}: {self.status}", self.statement] if self.ok else []
+        lines = lines or [f"{self.kind}: {self.status}"]
+        for c in self.checks:
+            numbers = "" if math.isnan(c.measured) else f": {c.measured:.9g} against {c.bound:.9g}"
+            lines.append(f"  {c.status:<10} {c.name}{numbers}{', ' if c.remark else ''}{c.remark}")
+        return "\n".join([*lines, f"  cost: {self.cost} products of rational numbers"])
 
 
 def check_certificate(
     file: str | os.PathLike[str], X: Any = None, y: Any = None, max_bytes: int = 1 << 28
 ) -> Report:
-    """Check a certificate written by `write_certificate`.
-
-    Parameters
-    ----------
-    file : path
-        One JSON file; whatever is wrong with its contents is a failed check with a name.
-    X, y : arrays, optional
-        The data it should be about; equality is then checked too.
-    max_bytes : int
-        Larger files are refused unread.
-    """
+    """Prove or reject a certificate file of at most max_bytes, about X and y where given."""
     try:
-        stored = read_certificate(file, max_bytes)
-        case = Case(stored)
-    except (ReluflowError, KeyError, TypeError, ValueError) as error:
+        if (size := os.stat(file).st_size) > max_bytes:
+            raise Reject(f"{size} bytes are more than max_bytes={max_bytes}")
+        with open(file, "rb") as stream:
+            document = json.loads(stream.read().decode("utf-8"))
+    except Exception as error:
         return Report("unreadable", [Check("format", math.nan, math.nan, "failed", str(error))])
-    if X is not None or y is not None:
-        same = all(g is None or np.array_equal(g, h) for g, h in ((X, case.X), (y, case.y)))
-        case.report.add("data", same, same, 1.0, "the data given are those of the certificate")
-    with np.errstate(all="ignore"):
-        getattr(case, stored.kind.replace("-", "_"))(**stored.claim)
+    return check_document(document, X, y)
+
+
+def check_document(document: Any, X: Any = None, y: Any = None) -> Report:
+    """Prove or reject a certificate as read from its file."""
+    case = Case()
+    try:
+        case.read(document)
+        for name, given in (("X", X), ("y", y)):
+            if given is not None:
+                same = numbers(getattr(given, "tolist", lambda g=given: g)()) == case.array[name]
+                case.need("data", same, f"{name} is that of the certificate")
+        if document.get("grade") == "CHECKED":
+            case.add("proof", "unverified", "numerical only: the file holds no proof")
+        else:
+            method = getattr(case, case.report.kind.replace("-", "_"))
+            method(**case.claim)
+            sentence = " ".join((method.__doc__ or "").split())
+            case.report.statement = sentence.format(**document["claim"])
+    except Reject as error:
+        case.add(case.step, "failed", str(error))
+    except Exception as error:  # whatever a stranger's file may hold
+        case.add(case.step, "failed", f"malformed: {type(error).__name__} {error}")
     return case.report
+
+
+def claims_of(kind: str) -> tuple[str, ...]:
+    """Names of the numbers that a certificate claims."""
+    code = getattr(Case, kind.replace("-", "_")).__code__
+    return tuple(code.co_varnames[1 : code.co_argcount])
+
+
+def numbers(entry: Any) -> Any:
+    """Numbers of a JSON document, in lists or alone, as rational numbers."""
+    if isinstance(entry, list):
+        return [numbers(each) for each in entry]
+    if type(entry) not in (int, float) or not (entry == 0 or 1 / LARGEST <= abs(entry) <= LARGEST):
+        raise Reject(f"{entry!r:.40} is not a number of size 1e-90 to 1e90")
+    return Q(*entry.as_integer_ratio())
 
 
 class Case:
     """Data, loss, arrays and report of one certificate; a method for each kind."""
 
-    def __init__(self, stored: Certificate) -> None:
-        about, self.net, self.report = stored.problem, stored.arrays, Report(stored.kind)
-        self.most, self.same = self.report.at_most, self.report.equal
-        self.X, self.y, self.leak = self.net["X"], self.net["y"], float(about["leak"])
-        self.phi = lambda z: np.where(z > 0.0, z, self.leak * z)
-        factors = {"half_square": 1.0, "square": 2.0, "logistic": 1.0, "exponential": 1.0}
-        reductions = {"mean": 1.0 / len(self.y), "sum": 1.0}
-        self.factor = factors[about["loss"]] * about["factor"] * reductions[about["reduction"]]
-        self.margin, self.logistic = "square" not in about["loss"], about["loss"] == "logistic"
-        if not (0.0 <= self.leak < 1.0 and 0.0 < self.factor < math.inf):
-            raise ValueError(f"leak {self.leak} or loss factor {self.factor} out of range")
-        if (self.margin or "margin" in stored.kind) and not set(self.y) <= {-1.0, 1.0}:
-            raise ValueError("labels that are not -1 or 1")
-        self.size = np.linalg.norm(self.X, axis=1)
-        U = self.X / np.where(self.size > 0.0, self.size, 1.0)[:, None]
-        # the line through 0 of each sample (its first sample, -1 for x = 0), side and distance
-        self.line, self.side, self.off = np.full(len(U), -1), np.ones(len(U)), np.zeros(len(U))
-        for k in np.flatnonzero(self.size > 0.0):
-            p = U @ U[k]
-            off = np.linalg.norm(U - np.outer(p, U[k]), axis=1)
-            on = (off <= 1e-10) & (self.line < 0) & (self.size > 0.0) & (self.line[k] < 0)
-            self.line[on], self.side[on], self.off[on] = k, np.sign(p[on]), (self.size * off)[on]
-        if "W" in self.net:
-            W, a = self.net["W"], self.net["a"]
-            self.f = self.phi(self.X @ W.T) @ a
-            self.terms = float(np.abs(a) @ np.linalg.norm(W, axis=1) * self.size.max())
-            self.norm2 = float(np.sum(W**2) + np.sum(a**2))
+    def __init__(self) -> None:
+        self.report, self.step = Report("unreadable"), "format"
 
-    def loss_at(self, f: np.ndarray) -> float:
-        if not self.margin:
-            return float(0.5 * self.factor * np.sum((f - self.y) ** 2))
-        each = np.logaddexp(0.0, -self.y * f) if self.logistic else np.exp(-self.y * f)
-        return float(self.factor * np.sum(each))
+    def add(self, name: str, status: str, remark: str, got: Any = None, bound: Any = None) -> None:
+        shown = (math.nan, math.nan) if got is None else (nearest(got), nearest(bound))
+        self.report.checks.append(Check(name, *shown, status, remark))
 
-    def pull(self) -> np.ndarray:
-        """Minus the derivative of the loss in the outputs."""
-        if not self.margin:
-            return self.factor * (self.y - self.f)
-        q = self.y * self.f
-        return self.factor * self.y * np.exp(-np.logaddexp(0.0, q) if self.logistic else -q)
+    def need(self, name: str, ok: Any, remark: str, got: Any = None, bound: Any = None) -> None:
+        self.step = name
+        if not ok:
+            more = "" if got is None else f": {nearest(got):.17g} against {nearest(bound):.17g}"
+            raise Reject(f"not shown that {remark}{more}")
+        self.add(name, "passed", remark, got, bound)
 
-    def exact_outputs(self, W: Any, a: Any) -> list[Any] | None:
-        """f(x_k) as rational numbers, None when that is too much work."""
-        few = self.X.size * len(a) <= MOST_EXACT
-        return [exact.output(W, a, x, self.leak) for x in self.X] if few else None
+    def spend(self, products: int) -> None:
+        self.report.cost += products
+        if self.report.cost > MOST_PRODUCTS:
+            raise Reject(f"the proof needs more than {MOST_PRODUCTS} products")
 
-    def loss_is(self, loss: float) -> tuple[float, float]:
-        """Check the claimed loss; returns it recomputed, and the size of its terms."""
-        got = self.loss_at(self.f)
-        scale = got + float(np.abs(self.pull()).sum() * self.terms)
-        self.same("loss", got, loss, ROUND * scale)
-        return got, scale
+    def dot(self, u: Sequence[Any], v: Sequence[Any]) -> Any:
+        self.spend(len(u))
+        return sum(map(mul, u, v), ZERO)
 
-    def margin_is(self, margin: float) -> np.ndarray:
-        """Check the claimed normalised margin and its sign; returns y_k f(x_k)."""
-        q = self.y * self.f
-        self.same("margin", q.min() / self.norm2, margin, ROUND * self.terms / self.norm2)
-        positive: bool | None = bool(q.min() > 0.0)
-        if abs(q.min()) <= ROUND * self.terms:
-            f = self.exact_outputs(self.net["W"], self.net["a"])
-            positive = None if f is None else [exact.sign(v) for v in f] == list(self.y)
-        self.report.add("all classified", positive, q.min(), 0.0)
-        return np.asarray(q)
+    def phi(self, z: Any) -> Any:
+        return z if z > 0 else self.leak * z
 
-    def slopes(self) -> np.ndarray:
-        """Slope of neuron j at sample k, shape (n, m): by sign, exact in doubt, and as listed."""
-        W, net = self.net["W"], self.net
-        P, size = self.X @ W.T, np.outer(self.size, np.linalg.norm(W, axis=1))
-        j, k, s = net["kink_neuron"].astype(int), net["kink_sample"].astype(int), net["kink_slope"]
-        inside = (j >= 0) & (j < len(W)) & (k >= 0) & (k < len(self.y))
-        inside &= (j == net["kink_neuron"]) & (k == net["kink_sample"])
-        self.report.add("kink places", bool(inside.all()), inside.sum(), len(j))
-        j, k, s = j[inside], k[inside], s[inside]
-        slopes, listed = np.where(P > 0.0, 1.0, self.leak), np.zeros(P.shape, dtype=bool)
-        slopes[k, j], listed[k, j] = s, True
-        near = np.abs(P) / np.where(size > 0.0, size, 1.0)
-        self.most("kink distance", near[listed].max(initial=0.0), 1e-6)
-        self.most("kink slopes", np.maximum(self.leak - s, s - 1.0).max(initial=0.0), ROUND)
-        doubt = np.argwhere((near <= ROUND) & ~listed & (size > 0.0))
-        few = doubt.size * W.shape[1] <= MOST_EXACT
-        self.report.add("signs in doubt", few or None, doubt.size * W.shape[1], MOST_EXACT)
-        for k, j in doubt if few else ():
-            slopes[k, j] = 1.0 if exact.sign(exact.dot(W[j], self.X[k])) > 0 else self.leak
-        return slopes
+    def read(self, document: Any) -> None:
+        if document["format"] != FORMAT or document["kind"] not in KINDS:
+            raise Reject(f"expected the format {FORMAT} and one of the kinds {', '.join(KINDS)}")
+        self.report.kind, about = document["kind"], document["problem"]
+        shapes = dict(each.split(":") for each in f"X:nd y:n {KINDS[self.report.kind]}".split())
+        claims = claims_of(self.report.kind)
+        size: dict[str, int] = {}
+        if document.get("grade") == "CHECKED":
+            shapes, claims = {"X": "nd", "y": "n"}, tuple(document["claim"])
+        elif shapes.keys() != document["arrays"].keys():
+            raise Reject(f"expected the arrays {', '.join(shapes)}")
+        if set(claims) != document["claim"].keys():
+            raise Reject(f"expected the claims {', '.join(claims)}")
+        self.claim = dict(zip(claims, numbers([*map(document["claim"].get, claims)]), strict=True))
+        if any(isinstance(value, list) for value in self.claim.values()):
+            raise Reject("a claim is not a number")
+        self.array: dict[str, Any] = {}
+        for name, letters in shapes.items():
+            shape, data = (document["arrays"][name][part] for part in ("shape", "data"))
+            fits = len(shape) == len(letters) and math.prod(shape) == len(data) <= MOST_ENTRIES
+            for letter, length in zip(letters, shape, strict=False):
+                fits = fits and type(length) is int and size.setdefault(letter, length) == length
+                fits = fits and length >= (letter in "nd")
+            if not fits:
+                raise Reject(f"array {name} is not of shape ({', '.join(letters)}) like the others")
+            rows = [data[i : i + shape[-1]] for i in range(0, len(data), max(shape[-1], 1))]
+            self.array[name] = numbers(data if len(shape) == 1 else rows)
+        self.X, self.y, self.leak = self.array["X"], self.array["y"], numbers(about["leak"])
+        self.n, self.d, self.size, self.law = len(self.y), len(self.X[0]), size, about["loss"]
+        unit = {"half_square": 1, "square": 2, "logistic": 1, "exponential": 1}[self.law]
+        weight = {"mean": Q(1, self.n), "sum": ONE}[about["reduction"]]
+        self.kappa, self.square = numbers(about["factor"]) * unit * weight, "square" in self.law
+        if not (0 <= self.leak < 1 and self.kappa > 0):
+            raise Reject("leak or factor of the loss out of range")
+        if (not self.square or "margin" in self.report.kind) and any(abs(t) != 1 for t in self.y):
+            raise Reject("labels that are not -1 or 1")
+        self.W, self.a = self.array.get("W", []), self.array.get("a", [])
+        self.norm2 = sum((self.dot(w, w) for w in self.W), self.dot(self.a, self.a))
+        self.f = [self.dot(self.a, [self.phi(self.dot(w, x)) for w in self.W]) for x in self.X]
 
-    def max_margin_linear(self, margin: float, upper_bound: float) -> None:
-        w, dual, R = self.net["w"], self.net["dual"], float(self.size.max())
-        q = self.y * (self.X @ w)
-        self.same("unit w", float(np.linalg.norm(w)), 1.0, ROUND)
-        self.same("margin", float(q.min()), margin, ROUND * R)
-        doubt = np.flatnonzero(q <= ROUND * R)
-        signs = (exact.sign(exact.dot(w, self.X[k])) == self.y[k] for k in doubt)
-        self.report.add("all classified", all(signs), q.min(), 0.0)
-        self.report.add("multipliers >= 0", bool(dual.min() >= 0.0 < dual.sum()), dual.min(), 0.0)
-        bound = float(np.linalg.norm((dual * self.y) @ self.X) / dual.sum())
-        self.most("upper bound", bound, upper_bound + ROUND * R)
-        self.most("gap", upper_bound - margin, GAP * upper_bound)
+    def whole(self, name: str, low: int, high: int) -> list[int]:
+        """An array of whole numbers from low to high."""
+        if any(not low <= v <= high or fraction(v).denominator > 1 for v in self.array[name]):
+            raise Reject(f"array {name} holds an entry that is not from {low} to {high}")
+        return [int(fraction(v)) for v in self.array[name]]
 
-    def kkt_margin(self, margin: float, residual: float, complementarity: float) -> None:
-        W, a, dual = self.net["W"], self.net["a"], self.net["dual"]
-        q, slopes = self.margin_is(margin), self.slopes()
-        self.report.add("multipliers >= 0", bool(dual.min() >= 0.0 < dual.sum()), dual.min(), 0.0)
-        inner = W - a[:, None] * ((slopes * (dual * self.y)[:, None]).T @ self.X)
-        outer = a - (dual * self.y) @ self.phi(self.X @ W.T)
-        distance = math.sqrt((np.sum(inner**2) + np.sum(outer**2)) / self.norm2)
-        self.most("residual", distance, residual + ROUND)
-        self.most("residual small", residual, LOOSE)
-        slack = float(dual @ (q - q.min()) / (dual.sum() * q.min()))
-        self.most("complementarity", slack, complementarity + ROUND)
-        self.most("complementarity small", complementarity, LOOSE)
+    def pairs(self, neuron: str, place: str) -> list[tuple[int, int]]:
+        first = self.whole(neuron, -1, len(self.a) - 1)
+        return list(zip(first, self.whole(place, 0, self.n + self.d), strict=True))
 
-    def max_margin_network(self, margin: float, upper_bound: float) -> None:
-        self.margin_is(margin)
-        dual = self.net["dual"]
-        self.report.add("multipliers >= 0", bool(dual.min() >= 0.0 < dual.sum()), dual.min(), 0.0)
-        B, done = self.largest_G(dual / dual.sum() * self.y, 2.0 * upper_bound)
-        ok = bool(2.0 * upper_bound * (1 + 1e-9) >= B) if done else None
-        self.report.add("upper bound", ok, 0.5 * B, upper_bound)
-        self.most("gap", upper_bound - margin, GAP * upper_bound)
+    def loss(self, f: Sequence[Ball]) -> Ball:
+        """The loss at outputs anywhere in the balls."""
+        total = Ball(ZERO)
+        for each, t in zip(f, self.y, strict=True):
+            if self.square:
+                total += (each + -t) * (each + -t) * HALF
+            else:
+                ends = [exponential((each * -t).lo), exponential((each * -t).hi)]
+                term = Ball.between(ends[0].lo, ends[1].hi)
+                total += log_one_plus(term) if self.law == "logistic" else term
+        return total * self.kappa
 
-    def min_norm(self, norm2: float, lower_bound: float, error: float) -> None:
-        self.most("fit", float(np.abs(self.f - self.y).max()), error + ROUND * self.terms)
-        self.most("fit small", error, 1e-9 * float(np.abs(self.y).max()))
-        self.same("norm", self.norm2, norm2, ROUND * self.norm2)
-        value = 2.0 * float(self.net["dual"] @ self.y)
-        B, done = self.largest_G(self.net["dual"], value / lower_bound)
-        ok = bool(0.0 < lower_bound * (1 - 1e-9) <= value / B) if done else None
-        self.report.add("lower bound", ok, value / B, lower_bound)
-        self.most("gap", norm2 - lower_bound, GAP * norm2)
+    def loss_within(self, f: Sequence[Any], low: Any, high: Any) -> None:
+        loss = self.loss([Ball(ZERO) + each for each in f])
+        self.need("loss from below", low <= 0 or loss.lo >= low, "loss >= loss_lower", loss.lo, low)
+        self.need("loss from above", loss.hi <= high, "loss <= loss_upper", loss.hi, high)
 
-    def stationary(self, loss: float, residual: float) -> None:
-        W, a, c, slopes = self.net["W"], self.net["a"], self.pull(), self.slopes()
-        self.loss_is(loss)
-        tie, clarke = 0.0, True
-        for j in set(self.net["kink_neuron"]) & set(range(len(a))):
-            listed = self.net["kink_sample"][self.net["kink_neuron"] == j]
-            here = np.setdiff1d(self.line[listed[listed < len(c)].astype(int)], [-1])
-            for h in here:  # the same t from every sample of a line
-                t = (slopes[self.line == h, int(j)] - self.leak) / (1.0 - self.leak) - 0.5
-                tie = max(tie, float(np.ptp(t * self.side[self.line == h])))
-            kappa = np.array([c[self.line == h] @ self.size[self.line == h] for h in here])
-            rank = np.linalg.matrix_rank(self.X[here] / self.size[here, None], tol=1e-9)
-            clarke &= bool(rank == len(here) or (kappa >= 0).all() or (kappa <= 0).all())
-        self.most("slopes of parallel samples", tie, 1e-9)
-        self.report.add("set is Clarke's", clarke or None, clarke, 1.0)
-        inner = a[:, None] * ((slopes * c[:, None]).T @ self.X)
-        force = np.abs(c) if self.margin else self.factor * (np.abs(self.f) + np.abs(self.y))
-        whole = math.sqrt(self.norm2) * float(force @ self.size)
-        distance = math.hypot(np.linalg.norm(inner), np.linalg.norm(c @ self.phi(self.X @ W.T)))
-        self.most("residual", distance, residual + ROUND * whole)
-        self.most("residual small", residual, GAP * whole)
+    def gain_is(self, f: Sequence[Any], sign: Any, size: Any, gain: Any) -> None:
+        """One more neuron, at outputs f."""
+        self.need("sign and size", abs(sign) == 1 and size > 0, "sign = +-1, size > 0")
+        extra = [sign * size * self.phi(self.dot(self.array["vector"], x)) for x in self.X]
+        if self.square:  # the difference is linear in f
+            parts = [(g + 2 * (v + -t)) * -g for v, t, g in zip(f, self.y, extra, strict=True)]
+            fall = sum(parts, Ball(ZERO)) * (self.kappa * HALF)
+        else:
+            fall = self.loss([Ball(v + g) for v, g in zip(f, extra, strict=True)]) * -ONE
+            fall += self.loss([Ball(v) for v in f])
+        self.need("gain", fall.lo >= gain > 0, "the loss falls by gain > 0", fall.lo, gain)
 
-    def not_global(self, loss: float, sign: float, size: float, gain: float) -> None:
-        v, (now, scale) = self.net["vector"], self.loss_is(loss)
-        self.report.add("sign and size", abs(sign) == 1 and size > 0.0, sign, size)
-        self.same("unit vector", float(np.linalg.norm(v)), 1.0, ROUND)
-        fall = now - self.loss_at(self.f + sign * size * self.phi(self.X @ v))
-        self.same("gain", fall, gain, ROUND * scale)
-        falls = bool(fall > 0.0) if abs(fall) > ROUND * scale else None
-        if falls is None:
-            f, g = self.exact_outputs(self.net["W"], self.net["a"]), self.exact_outputs([v], [sign])
-            if f is not None and g is not None and not self.margin:
-                h = [p + exact.rational(size) * q for p, q in zip(f, g, strict=True)]
-                falls = bool(exact.square_sum(h, self.y) < exact.square_sum(f, self.y))
-        self.report.add("loss falls", falls, fall, 0.0)
+    def not_global(self, loss_lower: Any, loss_upper: Any, sign: Any, size: Any, gain: Any) -> None:
+        """loss in [{loss_lower}, {loss_upper}]; one more neuron lowers it by at least {gain}"""
+        self.loss_within(self.f, loss_lower, loss_upper)
+        self.gain_is(self.f, sign, size, gain)
 
-    def global_minimum(self, loss: float, excess: float) -> None:
-        self.loss_is(loss)
-        self.most("square loss", float(self.margin), 0.0)
-        lines = np.unique(self.line[self.line >= 0])
-        reach = np.hstack([self.X, np.where(self.line[:, None] == lines, self.size[:, None], 0.0)])
-        U, sizes, _ = np.linalg.svd(reach, full_matrices=False)
-        part = U[:, sizes > 1e-10 * sizes[0]].T @ (self.y - self.f)
-        height = 0.5 * self.factor * float(np.sum((np.abs(self.y) + np.abs(self.f)) ** 2))
-        over = 0.5 * self.factor * float(part @ part)
-        self.most("excess", over, excess + ROUND**2 * height)
-        self.most("excess small", excess, ROUND * height)
+    def gradient(self, loss_lower: Any, loss_upper: Any, norm: Any) -> None:
+        """the loss, in [{loss_lower}, {loss_upper}], is differentiable at the network, with a
+        gradient of norm <= {norm}"""
+        self.loss_within(self.f, loss_lower, loss_upper)
+        pull, total = [], Ball(ZERO)  # minus the derivative of the loss in each output
+        for v, t in zip(self.f, self.y, strict=True):
+            slope = Ball(t - v) if self.square else exponential(-t * v) * t
+            if self.law == "logistic":
+                e = exponential(t * v)
+                slope = Ball.between(1 / (1 + e.hi), 1 / (1 + max(e.lo, ZERO))) * t
+            pull.append(slope * self.kappa)
+        for w, o in zip(self.W, self.a, strict=True):
+            inner = [self.dot(w, x) for x in self.X]
+            self.need("no kink", all(inner), "no <w_j, x_k> is 0")
+            slopes = [ONE if p > 0 else self.leak for p in inner]
+            acts = list(map(mul, pull, slopes))
+            D = [Ball(ZERO) + self.dot(acts, side) for side in zip(*self.X, strict=True)]
+            rate = Ball(ZERO) + self.dot(D, w)
+            total += rate * rate + self.dot(D, D) * (o * o)
+        most = norm * abs(norm)
+        self.need("norm", total.hi <= most, "the squared norm is at most", total.hi, most)
 
-    def largest_G(self, c: np.ndarray, target: float) -> tuple[float, bool]:
-        """A bound on max |G_c| over unit vectors, no tighter than target; False if too much work.
+    def max_margin_linear(self, margin: Any, upper_bound: Any) -> None:
+        """w has margin >= {margin}, no hyperplane through 0 more than {upper_bound}"""
+        w, pairs = self.array["w"], list(map(mul, self.array["dual"], self.y))
+        q = min(map(mul, self.y, [self.dot(w, x) for x in self.X]))
+        self.need("margin", q > 0 < margin, "all are classified rightly", q, ZERO)
+        ok = q * q >= margin * margin * self.dot(w, w)
+        self.need("margin", ok, "y_k <w, x_k> >= margin |w| for every k")
+        D = [self.dot(pairs, column) for column in zip(*self.X, strict=True)]
+        ok = upper_bound >= 0 and self.dot(D, D) <= (upper_bound * self.multipliers()) ** 2
+        self.need("upper bound", ok, "|sum_k l_k y_k x_k| <= upper_bound sum_k l_k")
 
-        In the plane every sector is looked at. Else, for s = 1, -1, each choice of signs of the
-        kinks that are convex in s G leaves a concave function, bounded as `_concave` says.
-        """
-        scale, on = float(np.abs(c) @ self.size), (self.line >= 0) & (c != 0.0)
-        heads = np.unique(self.line[on])
-        N = self.X[heads] / self.size[heads, None]
-        mass = np.array([c[self.line == h] @ self.size[self.line == h] for h in heads])
-        Z = 0.5 * (1.0 - self.leak) * mass[:, None] * N
-        m, s_of = 0.5 * (1.0 + self.leak) * c @ self.X, np.sign(np.sum(Z * N, axis=1))
-        error = float(np.abs(c) @ self.off) + 4e-16 * (len(heads) + len(m) + 50) * scale
-        small = np.linalg.norm(Z, axis=1) <= 1e-15 * scale
-        error, Z, s_of = error + np.linalg.norm(Z[small], axis=1).sum(), Z[~small], s_of[~small]
-        _, sizes, V = np.linalg.svd(np.vstack([Z, m]), full_matrices=False)
-        if len(Z) and len(sizes) >= 2 and sizes[2:].sum() <= 1e-14 * scale:
-            return _on_circle(Z @ V[:2].T, s_of, V[:2] @ m) + error, True
-        best = 0.0
-        for s in (1.0, -1.0):
-            up, down = s * Z[s_of == s], Z[s_of == -s]
-            if len(up) > MOST_SIGNS:
-                return math.inf, False
-            bits = np.arange(2 ** len(up))[:, None] >> np.arange(len(up)) & 1
-            best = max(best, _concave(s * m + (2.0 * bits - 1.0) @ up, down, target))
-        return best + error, True
+    def multipliers(self) -> Any:
+        total, least = sum(self.array["dual"], ZERO), min(self.array["dual"])
+        self.need("multipliers >= 0", least >= 0 < total, "l >= 0 and l is not 0", least, ZERO)
+        return total
+
+    def max_margin_network(self, margin: Any, upper_bound: Any) -> None:
+        """normalised margin >= {margin}; no network of any width has more than {upper_bound}"""
+        self.margin_within(margin, None)
+        pull = list(map(mul, self.array["dual"], self.y))
+        self.bound_G(pull, 2 * upper_bound * self.multipliers())
+
+    def margin_optimum(self, margin_lower: Any, margin_upper: Any) -> None:
+        """no network of any width has a larger normalised margin than this one, which is in
+        [{margin_lower}, {margin_upper}]"""
+        q = self.margin_within(margin_lower, margin_upper)
+        B = 2 * q / self.norm2 * self.multipliers()
+        self.bound_G(list(map(mul, self.array["dual"], self.y)), B)
+
+    def margin_within(self, low: Any, high: Any) -> Any:
+        q = min(map(mul, self.y, self.f))
+        self.need("all classified", q > 0, "y_k f(x_k) > 0 for every k", q, ZERO)
+        ok = low * self.norm2 <= q and (high is None or q <= high * self.norm2)
+        self.need("margin", ok, "the margin is as claimed", q / self.norm2, low)
+        return q
+
+    def min_norm(self, norm2: Any, lower_bound: Any, error: Any) -> None:
+        """the network fits every label up to {error} with squared norm <= {norm2}; every network of
+        any width that fits so well has squared norm >= {lower_bound}"""
+        worst, c = max(abs(f - t) for f, t in zip(self.f, self.y, strict=True)), self.array["dual"]
+        self.need("fit", worst <= error, "|f(x_k) - y_k| <= error", worst, error)
+        self.need("norm", self.norm2 <= norm2, "|theta|^2 <= norm2", self.norm2, norm2)
+        value = 2 * (self.dot(c, self.y) - error * sum(map(abs, c), ZERO))
+        ok = value > 0 < lower_bound
+        self.need("dual value", ok, "<c, y> > error sum_k |c_k| and lower_bound > 0", value, ZERO)
+        self.bound_G(c, value / lower_bound)
+
+    def bound_G(self, c: list[Any], B: Any) -> None:
+        """|G_c(w)| <= B |w| for every w: by the sectors of the plane, else by the tree."""
+        self.step = "bound of G"
+        if self.d <= 2:
+            self.sectors(c, B)
+        else:
+            self.tree(c, B)
+        self.need("bound of G", B >= 0, f"|G_c(w)| <= {nearest(B):.17g} |w| for every w")
+
+    def sectors(self, c: list[Any], B: Any) -> None:
+        points = [(x[0], x[1] if self.d == 2 else ZERO) for x in self.X]
+        around: dict[Any, list[int]] = {}  # rays where the slope of some sample changes
+        for k, x in enumerate([*points, (ONE, ZERO), (ZERO, ONE)]):
+            size = abs(x[0]) + abs(x[1])
+            for s in (1, -1) if size > 0 else ():
+                around.setdefault((-s * x[1] / size, s * x[0] / size), []).append(k)
+
+        def cross(u: Any, v: Any) -> Any:
+            return u[0] * v[1] - u[1] * v[0]
+
+        def order(u: Any, v: Any) -> int:
+            below = [(p[1], p[0]) < (0, 0) for p in (u, v)]
+            return below[0] - below[1] or (1 if cross(u, v) < 0 else -1)
+
+        rays = sorted(around, key=functools.cmp_to_key(order))
+        slopes, D = [ZERO] * self.n, [ZERO, ZERO]
+        for i, (u, v) in enumerate(zip(rays, rays[1:] + rays[:1], strict=True)):
+            inside = (u[0] + v[0], u[1] + v[1])
+            for k in range(self.n) if i == 0 else around[u]:
+                if k < self.n:
+                    new = c[k] * (1 if self.dot(points[k], inside) > 0 else self.leak)
+                    D = [p + (new - slopes[k]) * q for p, q in zip(D, points[k], strict=True)]
+                    slopes[k] = new
+            for E in (D, [-D[0], -D[1]]):
+                if cross(u, E) >= 0 <= cross(E, v) and self.dot(E, E) > B * B:
+                    raise Reject("G exceeds its bound inside a sector")
+                for ray in (u, v):
+                    at = self.dot(ray, E)
+                    if at > 0 and at * at > B * B * self.dot(ray, ray):
+                        raise Reject("G exceeds its bound on a ray")
+
+    def tree(self, c: list[Any], B: Any) -> None:
+        """For s = 1, -1: kinks convex in s G get a sign each, until s G <= B |w| is seen."""
+        tokens, lean = iter(self.whole("tree", -self.size["h"], self.n - 1)), (1 - self.leak) * HALF
+        reach = [lean * abs(v) * root(self.dot(x, x)).hi for v, x in zip(c, self.X, strict=True)]
+        if any(not self.leak <= v <= 1 for h in self.array["slopes"] for v in h):
+            raise Reject("a slope of the tree is outside [leak, 1]")
+        for s in (1, -1):
+            convex, sides = [s * v > 0 for v in c], list(zip(*self.X, strict=True))
+            middle = [s * v * (1 - lean) if up else ZERO for v, up in zip(c, convex, strict=True)]
+            concave = []
+            for h in self.array["slopes"]:
+                pulls = [ZERO if up else s * v * g for v, up, g in zip(c, convex, h, strict=True)]
+                concave.append([self.dot(pulls, side) for side in sides])
+            whole = {k for k in range(self.n) if convex[k]}
+            stack = [([self.dot(middle, side) for side in sides], whole)]
+            while stack:
+                D, undecided = stack.pop()
+                token = next(tokens)
+                self.spend(len(undecided) + self.d)
+                if token >= 0 and token not in undecided:
+                    raise Reject("the tree decides a sign that is decided or has no part in it")
+                if token >= 0:
+                    step = [s * c[token] * lean * v for v in self.X[token]]
+                    for way in (-1, 1):
+                        moved = [p + way * q for p, q in zip(D, step, strict=True)]
+                        stack.append((moved, undecided - {token}))
+                    continue
+                E = [p + q for p, q in zip(D, concave[-1 - token], strict=True)]
+                room = B - sum((reach[k] for k in undecided), ZERO)
+                if room < 0 or self.dot(E, E) > room * room:
+                    raise Reject("G may exceed its bound at a leaf of the tree")
+
+    def zero_near(self, F: list[Any], J: list[list[Any]], radius: list[Any]) -> None:
+        """Krawczyk: a zero is within `radius` of the point where the system is F, with slopes J."""
+        if len(F) != len(radius) or any(r < 0 for r in radius):
+            raise Reject("as many equations as unknowns, and no negative radius")
+        for i, Y in enumerate(self.array["inverse"]):
+            reach = abs(self.dot(Y, F))
+            for k, r in enumerate(radius):
+                column = Ball(-ONE if i == k else ZERO) + self.dot(Y, [row[k] for row in J])
+                reach += (abs(column.mid) + column.rad) * r
+            if not reach < radius[i]:
+                raise Reject("Krawczyk's operator leaves the box around the point")
+        self.need("exact solution", True, "the equations have a zero in the box, and one only")
+
+    def near(self, moves: list[Ball], distance: Any) -> None:
+        far, most = Ball(ZERO) + self.dot(moves, moves), distance * abs(distance)
+        self.need("distance", far.hi <= most, "the squared distance is at most", far.hi, most)
+
+    def point(self, low: Any, high: Any, distance: Any) -> tuple[list[Ball], bool]:
+        """Shows an exact stationary point; its outputs, and whether it is a local minimum."""
+        self.step, n, X, m = "stationary point", self.n, self.X, len(self.a)
+        share, radius = self.array["share"], self.array["radius"]
+        leader = self.whole("leader", 0, m - 1)
+        free = self.pairs("free_neuron", "free_entry")
+        kinks = self.pairs("kink_neuron", "kink_sample")
+        rows = self.pairs("row_neuron", "row_index")
+        zero = {k for j, k in rows if j < 0}  # samples with c_k = 0
+        F, T, own = len(free), self.size["t"], self.whole("kink_tau", -1, self.size["t"] - 1)
+        distinct = len({*free}) == F and len({*kinks}) == len(own) and len(radius) == F + T
+        if not (self.square and distinct):
+            raise Reject("expected a square loss and distinct unknowns")
+        if any(leader[r] != r for r in [*leader, *(j for j, _ in free + kinks)]) or min(share) <= 0:
+            raise Reject("a neuron is led by one that does not lead, or its share is not positive")
+        if any((k in zero) != (t < 0) for (_, k), t in zip(kinks, own, strict=True)):
+            raise Reject("a kink has a tau exactly when c_k is not 0")
+        w = [[Ball(v) for v in row] for row in self.array["place"]]
+        for (j, i), rad in zip(free, radius, strict=False):
+            w[j][i] = Ball(w[j][i].mid, rad)
+        tau, outer = list(map(Ball, self.array["tau"], radius[F:])), [ZERO] * m
+        moves: list[Ball] = []
+        for j, r in enumerate(leader):
+            outer[r] += self.a[j] * share[j]
+            moves += [v * share[j] + -u for u, v in zip(self.W[j], w[r], strict=True)]
+        f, inner, slopes, patterns, held = [Ball(ZERO)] * n, {}, {}, {}, {*kinks}
+        for r in {*leader}:
+            self.spend(len(kinks))
+            inner[r] = [Ball(ZERO) + self.dot(x, w[r]) for x in X]
+            for k, p in enumerate(inner[r]):
+                still = p.mid == 0 == p.rad and (k in zero or not any(X[k]))
+                if not ((r, k) in held or p.lo > 0 or p.hi < 0 or still):
+                    raise Reject(f"the side of neuron {r} at sample {k} is not certain")
+            sides = [ONE if p.lo > 0 else self.leak for p in inner[r]]
+            slopes[r] = [ZERO if (r, k) in held else s for k, s in enumerate(sides)]
+            silent = [k in zero or not any(x) for k, x in enumerate(X)]
+            alive = tuple(ZERO if q else s for q, s in zip(silent, slopes[r], strict=True))
+            own_kinks = {(k, t) for (q, k), t in zip(kinks, own, strict=True) if q == r and t >= 0}
+            if any(alive) and not own_kinks:  # D = 0 whatever the scale
+                first = next(filter(None, alive))
+                alive = tuple(v / first for v in alive)
+            patterns[r] = (alive, frozenset(own_kinks))
+            parts = [p * (outer[r] * s) for p, s in zip(inner[r], slopes[r], strict=True)]
+            f = [v + p for v, p in zip(f, parts, strict=True)]
+        c = [(v + -t) * -self.kappa for v, t in zip(f, self.y, strict=True)]
+        done = {(patterns[leader[j]], i) for j, i in rows if j >= 0}
+        for cone in {*patterns.values()}:
+            if (any(cone[0]) or cone[1]) and any((cone, i) not in done for i in range(self.d)):
+                raise Reject("D = 0 is not among the equations for the cone of every neuron")
+        # each equation is linear in c and tau, and these are linear in the unknowns
+        lines = []
+        for j, i in rows:
+            self.spend(n + T)
+            line = [ONE if k == i else ZERO for k in range(n)] + [ZERO] * T
+            if j >= 0:
+                alive, bent = patterns[leader[j]]
+                line[:n] = [s * x[i] for s, x in zip(alive, X, strict=True)]
+                for k, t in bent:
+                    line[n + t] += X[k][i]
+            lines.append(line)
+        values = [self.dot(line, [v.mid for v in [*c, *tau]]) for line in lines]
+        values += [inner[r][k].mid for r, k in kinks]
+        columns = []
+        for r, i in free:
+            pulls = [-self.kappa * outer[r] * s * x[i] for s, x in zip(slopes[r], X, strict=True)]
+            column = [self.dot(line[:n], pulls) for line in lines]
+            columns.append(column + [X[k][i] if q == r else ZERO for q, k in kinks])
+        for t in range(T):
+            columns.append([line[n + t] for line in lines] + [ZERO] * len(kinks))
+        self.zero_near(values, [list(row) for row in zip(*columns, strict=True)], radius)
+        minimum = True
+        for (r, k), t in zip(kinks, own, strict=True):
+            if t < 0:
+                continue
+            s, height = (1 if c[k].lo > 0 else -1), tau[t]
+            ends = (height + c[k] * -self.leak) * s, (c[k] + height * -ONE) * s
+            ok = min(end.lo for end in ends) >= 0
+            self.need("slopes", ok, "a slope on a kink is in [leak, 1]")
+            minimum &= all(o * s < 0 for o, q in zip(self.a, leader, strict=True) if q == r)
+        self.loss_within(self.f, low, high)
+        self.loss_within(f, low, high)
+        self.near(moves, distance)
+        return f, minimum
+
+    def stationary(self, loss_lower: Any, loss_upper: Any, distance: Any) -> None:
+        """an exact stationary point is within {distance} of the network; the loss of both is in
+        [{loss_lower}, {loss_upper}]"""
+        self.point(loss_lower, loss_upper, distance)
+
+    def spurious_minimum(
+        self, loss_lower: Any, loss_upper: Any, distance: Any, sign: Any, size: Any, gain: Any
+    ) -> None:
+        """an exact local minimum, strict up to networks with the same outputs, is within {distance}
+        of the network, the loss of both in [{loss_lower}, {loss_upper}]; it is not global: one more
+        neuron lowers the loss there by at least {gain}"""
+        f, minimum = self.point(loss_lower, loss_upper, distance)
+        self.need("local minimum", minimum, "no kink lets the loss fall")
+        self.gain_is(f, sign, size, gain)
+
+    def kkt_margin(self, margin: Any, distance: Any) -> None:
+        """normalised margin >= {margin}; an exact KKT point of the margin is within {distance}"""
+        self.margin_within(margin, None)
+        self.step, pattern, share = "KKT point", self.array["pattern"], self.array["share"]
+        B, active, leak = len(pattern), self.whole("active", 0, self.n - 1), self.leak
+        group, sign = self.whole("group", -1, B - 1), self.whole("sign", -1, 1)
+        X, y = [self.X[k] for k in active], [self.y[k] for k in active]
+        K, radius = len(active), self.array["radius"]
+        kinks = [(b, i) for b in range(B) for i in range(K) if pattern[b][i] == 0]
+        if len({*active}) != K or len(radius) != K + B + len(kinks) or min(share) < 0 or 0 in sign:
+            raise Reject("as many unknowns as equations, shares >= 0, signs +-1")
+        self.spend(B * len(radius) * self.d)
+        z = list(map(Ball, self.array["center"], radius))
+        count = [ZERO] * B
+        for s, b in zip(share, group, strict=True):
+            count[b] += s * s if b >= 0 else ZERO
+        slopes = [[ONE if p > 0 else leak if p < 0 else ZERO for p in row] for row in pattern]
+        V = []  # D_b = sum_i z_i V[b][i]
+        for b in range(B):
+            scale = [s * t for s, t in zip(slopes[b], y, strict=True)] + [ZERO] * B
+            scale += [y[i] if h == b else ZERO for h, i in kinks]
+            which = [*range(K), *[0] * B, *[i for _, i in kinks]]
+            V.append([[g * v for v in X[i]] for g, i in zip(scale, which, strict=True)])
+        D = [[self.dot(z, side) for side in zip(*V[b], strict=True)] for b in range(B)]
+        P = [[self.dot(D[b], x) for x in X] for b in range(B)]
+        weight = [z[K + b] * z[K + b] * count[b] for b in range(B)]
+        F = [self.dot(D[b], D[b]) + -ONE for b in range(B)]
+        J = [[2 * self.dot(D[b], v) for v in V[b]] for b in range(B)]
+        for i in range(K):
+            parts = [weight[b] * (slopes[b][i] * y[i]) for b in range(B)]
+            F.append(self.dot(parts, [P[b][i] for b in range(B)]) + -ONE)
+            row = []
+            for h in range(len(z)):
+                row.append(self.dot(parts, [self.dot(V[b][h], X[i]) for b in range(B)]))
+            for b in range(B):
+                row[K + b] = z[K + b] * (2 * count[b] * slopes[b][i] * y[i]) * P[b][i]
+            J.append(row)
+        F += [P[b][i] for b, i in kinks]
+        J += [[self.dot(v, X[i]) for v in V[b]] for b, i in kinks]
+        self.zero_near([v.mid for v in F], J, radius)
+        ok = all(v.lo >= 0 for v in z[:K]) and all(v.lo > 0 for v in z[K : K + B])
+        self.need("multipliers >= 0", ok, "l >= 0, sizes > 0 in the box")
+        for b in range(B):
+            sides = [(P[b][i] * (sign[b] * p)).lo for i, p in enumerate(pattern[b]) if p != 0]
+            ok = all(v > 0 for v in sides)
+            self.need("sides", ok, f"group {b} is on its side of each active sample")
+        for (_, i), t in zip(kinks, z[K + B :], strict=True):
+            ok = (t + z[i] * -leak).lo >= 0 <= (z[i] + t * -ONE).lo
+            self.need("slopes", ok, "a slope on a kink is in [leak, 1]")
+        for k in {*range(self.n)} - {*active}:
+            p = [self.dot(D[b], self.X[k]) * sign[b] for b in range(B)]
+            values = [Ball.between(self.phi(v.lo), self.phi(v.hi)) for v in p]
+            q = (Ball(ZERO) + self.dot(list(map(mul, values, sign)), weight)) * self.y[k]
+            self.need("feasible", q.lo >= 1, "y_k f(x_k) >= 1", q.lo, ONE)
+        moves: list[Ball] = []
+        for w, a, b, g in zip(self.W, self.a, group, share, strict=True):
+            size = z[K + b] * (g * sign[b]) if b >= 0 else Ball(ZERO)
+            ends = [*(D[b] if b >= 0 else w), ONE]
+            moves += [size * v + -u for u, v in zip([*w, a], ends, strict=True)]
+        self.near(moves, distance)
+
+    def global_minimum(self, loss: Any, lower_bound: Any) -> None:
+        """loss <= {loss}, and >= {lower_bound} for every network of any width"""
+        got, rest = self.loss([Ball(v) for v in self.f]), ZERO
+        lines: dict[Any, list[Any]] = {}
+        self.need("loss", self.square and got.hi <= loss, "a square loss <= loss", got.hi, loss)
+        for x, t in zip(self.X, self.y, strict=True):
+            lead = next((v for v in x if v != 0), None)
+            if lead is None:
+                rest += t * t  # f(0) = 0
+            else:
+                lines.setdefault(tuple(v / lead for v in x), []).append((lead, t))
+        M = [[ZERO] * (self.d + 1) for _ in range(self.d + 1)]
+        for line, members in lines.items():  # outputs <b, x_k> + |x_k| t: t is projected out
+            size2 = sum(b * b for b, _ in members)
+            tilt, height = (sum(abs(m[0]) * m[i] for m in members) / size2 for i in (0, 1))
+            for b, t in members:
+                self.spend(self.d**2)
+                row = [(b - abs(b) * tilt) * v for v in line] + [t - abs(b) * height]
+                for old, u in zip(M, row, strict=True):
+                    old[:] = [p + u * v for p, v in zip(old, row, strict=True)]
+        for i in range(self.d):  # then b
+            for below in M[i + 1 :] if M[i][i] != 0 else []:
+                self.spend(self.d)
+                ratio = below[i] / M[i][i]
+                below[:] = [p - ratio * q for p, q in zip(below, M[i], strict=True)]
+        least = (M[-1][-1] + rest) * self.kappa * HALF
+        self.need("lower bound", least >= lower_bound, "infimum >= lower_bound", least, lower_bound)
+
+    def algorithm1(self, norm2_lower: Any, norm2_upper: Any) -> None:
+        """from this start Algorithm 1 jumps in this order on these samples, with its times and the
+        losses of its plateaus in the bounds given; its squared norm ends in
+        [{norm2_lower}, {norm2_upper}]"""
+        X, order = self.X, self.whole("order", 0, len(self.a) - 1)
+        unit = all(self.dot(x, v) == (x is v) for x in X for v in X)
+        ok = unit and self.square and self.leak == 0
+        self.need("orthonormal", ok, "<x_i, x_k> = 1 if i = k else 0, ReLU and a square loss")
+        ok = all(o * o >= self.dot(w, w) > 0 for w, o in zip(self.W, self.a, strict=True))
+        self.need("start", ok, "|a_j| >= |w_j| > 0")
+        inner = [[self.dot(w, x) for x in X] for w in self.W]
+        self.need("signs", all(all(p) for p in inner), "no <w_j, x_k> is 0")
+        cones = []  # samples that pull on each neuron
+        for line, o in zip(inner, self.a, strict=True):
+            cones.append({k for k, p in enumerate(line) if p > 0 < o * self.y[k]})
+        left, beta = {k for k in range(self.n) if self.y[k] != 0}, [Ball(-ONE)] * len(cones)
+        time, norm2, bounds = Ball(ZERO), Ball(ZERO), self.array
+        for i in range(len(order) + 1):
+            loss = self.kappa * HALF * sum((self.y[k] ** 2 for k in left), ZERO)
+            ok = bounds["loss_lower"][i] <= loss <= bounds["loss_upper"][i]
+            self.need(f"plateau {i}", ok, "its loss is in the bounds")
+            self.spend(self.n * len(cones))
+            sizes = [sum((self.y[k] ** 2 for k in cone & left), ZERO) for cone in cones]
+            if i == len(order):
+                self.need("end", not any(sizes), "no neuron grows any more")
+                break
+            rates = [root(s) * self.kappa for s in sizes]
+            waits, j = {}, order[i]
+            for h, (b, v) in enumerate(zip(beta, rates, strict=True)):
+                if sizes[h] > 0:
+                    self.need(f"plateau {i}", b.hi < 0, f"neuron {h} is small on it")
+                    waits[h] = Ball.between(-b.hi / v.hi, -b.lo / v.lo)
+            ok = all(waits[j].hi < v.lo for h, v in waits.items() if cones[h] != cones[j])
+            self.need(f"jump {i}", ok, f"neuron {j} is the first to reach size one")
+            time, norm2 = time + waits[j], norm2 + root(sizes[j]) * 2
+            ok = bounds["time_lower"][i] <= time.lo and time.hi <= bounds["time_upper"][i]
+            self.need(f"time {i}", ok, "it is in the bounds")
+            got = [ONE if k in cones[j] & left else ZERO for k in range(self.n)]
+            self.need(f"samples {i}", got == bounds["fitted"][i], "those it fits")
+            beta = [b + waits[j] * v for b, v in zip(beta, rates, strict=True)]
+            left -= cones[j]
+        ok = norm2_lower <= norm2.lo and norm2.hi <= norm2_upper and self.size["p"] == i + 1
+        self.need("norm", ok, "the squared norm at the end", norm2.mid, norm2_lower)
 
 
-def _concave(g: np.ndarray, Z: np.ndarray, target: float) -> float:
-    """Largest over rows g of max_v <g, v> - sum_i |<z_i, v>| <= |g + t Z|, any t in [-1, 1]^N."""
-    best, t = 0.0, np.zeros((len(g), len(Z)))
-    for sweep in range(1000):
-        r = g + t @ Z
-        size = np.linalg.norm(r, axis=1)
-        best, still = max(best, size[size <= target].max(initial=0.0)), size > target
-        g, t, r = g[still], t[still], r[still]
-        if not len(g) or not len(Z):
-            break
-        for i, z in enumerate(Z):  # one t at a time
-            new = np.clip(t[:, i] - r @ z / (z @ z), -1.0, 1.0)
-            r += (new - t[:, i])[:, None] * z
-            t[:, i] = new
-        for row in range(min(len(g), 100) if sweep % 50 == 49 else 0):  # all inner t at once
-            free, trial = np.abs(t[row]) < 1.0, t[row].copy()
-            move = np.linalg.lstsq(Z[free].T, -r[row], rcond=None)[0]
-            trial[free] = np.clip(trial[free] + move, -1.0, 1.0)
-            if np.linalg.norm(g[row] + trial @ Z) < np.linalg.norm(r[row]):
-                t[row] = trial
-    return float(max(best, np.linalg.norm(g + t @ Z, axis=1).max(initial=0.0)))
+def main(arguments: Sequence[str]) -> int:
+    """Print what is found of each file; 0 when all are proved."""
+    reports = [check_certificate(name) for name in arguments]
+    print("\n".join(map(str, reports)))
+    return 0 if reports and all(report.ok for report in reports) else 1
 
 
-def _on_circle(Z: np.ndarray, s_of: np.ndarray, m: np.ndarray) -> float:
-    """max |G| on the circle: at its kinks, or inside a sector, where G is linear."""
-    kinks = np.arctan2(Z[:, 0], -Z[:, 1])[:, None] + [0.0, math.pi]
-    kinks = np.sort(np.mod(kinks, math.tau), axis=None)
-    gaps, best = np.diff(kinks, append=kinks[0] + math.tau), 0.0
-    for start in range(0, len(kinks), 500):  # in parts, to bound memory
-        left, gap = kinks[start : start + 500], gaps[start : start + 500]
-        at, mid = (np.stack([np.cos(x), np.sin(x)]) for x in (left, left + 0.5 * gap))
-        best = max(best, float(np.abs(m @ at + s_of @ np.abs(Z @ at)).max()))
-        g = m[:, None] + Z.T @ (s_of[:, None] * np.sign(Z @ mid))
-        for s in (1.0, -1.0):  # s G has its maximum inside the sector where s g points into it
-            off = np.mod(np.arctan2(s * g[1], s * g[0]) - left + 1e-9, math.tau)
-            best = max(best, np.linalg.norm(g[:, off <= gap + 2e-9], axis=0).max(initial=0.0))
-    return best
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

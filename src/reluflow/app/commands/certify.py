@@ -71,8 +71,16 @@ def certify(
         s, verb = "" if checked == 1 else "s", "fails" if len(failed) == 1 else "fail"
         print(f"{checked} claim{s} checked, {len(failed)} {verb}.{rest}")
         if out is not None:
-            print(f"wrote certificates into {out}")
+            print(f"wrote certificates into {out}{_grades(out)}")
     raise typer.Exit(1 if failed else 0)
+
+
+def _grades(folder: Path) -> str:
+    """Kind and grade of the certificates in a folder."""
+    from reluflow.optimum.certificate_file import read_certificate
+
+    made = [read_certificate(path) for path in sorted(folder.glob("certificate-*.json"))]
+    return ": " + ", ".join(f"{c.kind} {c.grade}" for c in made) if made else ""
 
 
 def _stored(what: str, given: list[str]) -> Trajectory:

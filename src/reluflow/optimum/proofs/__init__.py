@@ -1,0 +1,1 @@
+"""What turns numerical results into proofs: trees of signs, boxes around exact points, rounding."""
