@@ -4,8 +4,8 @@ Prediction and simulation share no solver. What a pair of scales (1e-100, 1e-200
 told from the prediction alone, before any simulation, and counted as undecided:
 
 - a gap below 5 % between a jump and the next candidate, constants included (`gaps_at`);
-- a plateau shorter than its relaxation time (`rests_at` below 1), or a half-fit time of which
-  the constant makes up more than a third;
+- a plateau shorter than its relaxation time (`rests_at` below 1), or a jump time of which the
+  constant makes up more than a third;
 - neurons that shrink for ever only if they are balanced beyond rounding;
 - jumps so far apart that the run would take too long.
 """
@@ -40,7 +40,8 @@ def undecided(process):
 
 
 def simulated(problem, net, process, L):
-    """Half-fit times, losses where each plateau is flattest, and the final loss of a run."""
+    """A run from e^-L: times at which half of each fall of the loss is done, losses where each
+    plateau is flattest, the final loss, and when each group has half of its squared norm."""
     times = process.jump_times(log_scale=-L)
     rates = [process.rates[i, group].max() for i, group in enumerate(process.neurons)]
     starts = np.concatenate([[0.0], times[:-1]])
@@ -57,18 +58,20 @@ def simulated(problem, net, process, L):
         states=True,
     )
     t = np.asarray(run.times)
-    half = []
+    half, grown = [], []
     for i, group in enumerate(process.neurons):
         final = np.logaddexp.reduce(2 * process.networks[i + 1].log_norms[group]) - np.log(2)
-        lack = np.array([np.logaddexp.reduce(2 * s.log_norms[group]) for s in run.networks]) - final
-        k = np.flatnonzero(lack >= 0)[0]
-        half.append(np.interp(0.0, lack[k - 1 : k + 1], t[k - 1 : k + 1]))
+        size = np.array([np.logaddexp.reduce(2 * s.log_norms[group]) for s in run.networks])
+        grown.append(t[np.flatnonzero(size >= final)[0]])
+    for level in 0.5 * (process.losses[:-1] + process.losses[1:]):
+        k = np.flatnonzero(run.loss <= level)[0]
+        half.append(np.interp(-level, -run.loss[k - 1 : k + 1], t[k - 1 : k + 1]))
     slope = np.abs(np.diff(run.loss) / np.diff(t))
     flat = []
     for a, b in zip(starts, times, strict=True):
         inside = np.flatnonzero((t[:-1] >= a) & (t[1:] <= b))
         flat.append(run.loss[inside[slope[inside].argmin()]])
-    return np.array(half), np.array(flat), float(run.loss[-1])
+    return np.array(half), np.array(flat), float(run.loss[-1]), np.array(grown)
 
 
 def compare(seeds, wanted):
@@ -88,7 +91,7 @@ def compare(seeds, wanted):
         np.testing.assert_allclose(quotient, process.times, rtol=1e-3, err_msg=where)
         np.testing.assert_allclose(found[1][1], process.losses[:-1], atol=1e-6, err_msg=where)
         assert found[1][2] == pytest.approx(process.losses[-1], abs=1e-6), where
-        order = np.argsort(found[1][0], kind="stable")
+        order = np.argsort(found[1][3], kind="stable")
         np.testing.assert_array_equal(order, np.arange(process.n_jumps), err_msg=where)
         if counts["decided"] == wanted:
             break
@@ -106,3 +109,40 @@ def test_fifty_random_problems_against_flow(record_property):
     record_property("counts", counts)
     print(counts)
     assert counts["decided"] == 50, counts
+
+
+@pytest.mark.parametrize("loss", ["half_square", "square", "logistic", "exponential"])
+def test_a_jump_is_half_done_when_half_of_the_fall_of_the_loss_is(loss):
+    """One definition for every loss: at the predicted time the run's loss is half way between the
+    plateaus. Groups of margin losses have half of their squared norm far later, or never."""
+    rng = np.random.default_rng(12)
+    X = np.column_stack([rng.standard_normal((12, 2)), np.ones(12)])
+    y = np.where(X[:, 0] + 0.8 * rng.standard_normal(12) > 0, 1.0, -1.0)
+    problem = Problem(X, y, loss=loss)
+    net = initialize(problem, 10, scale=1.0, rng=rng)
+    process = limit(problem, net)
+    L = 700.0
+    times = process.jump_times(log_scale=-L)
+    known = np.isfinite(process.offsets) & (process.rests_at(log_scale=-L) > 20.0)
+    assert known[0]
+    run = flow(problem, net.scaled(-L - net.log_norms.max()), t_end=times[-1] + 1.0, save=times)
+    middle = 0.5 * (process.losses[:-1] + process.losses[1:])
+    fall = process.losses[:-1] - process.losses[1:]
+    share = (np.interp(times, run.times, run.loss) - middle) / fall
+    assert np.abs(share[known]).max() < 1e-2
+
+
+@pytest.mark.slow
+def test_moons_jump_when_predicted_at_1e_20():
+    """Two moons with logistic loss: 198.1 and 218.2, where half of the squared norms comes at
+    222.7 and 238.8."""
+    sklearn = pytest.importorskip("sklearn.datasets")
+    X, labels = sklearn.make_moons(200, noise=0.1, random_state=0)
+    problem = Problem(X, 2.0 * labels - 1.0, loss="logistic", bias=1.0)
+    net = initialize(problem, 200, scale=1e-20, rng=0)
+    process = limit(problem, net)
+    first = process.jump_time(0, log_scale=net.log_norms.max())
+    run = flow(problem, net, t_end=first + 1.0, save=first + np.linspace(-1.0, 1.0, 41))
+    level = 0.5 * (process.losses[0] + process.losses[1])
+    seen = np.interp(-level, -run.loss, run.times)
+    assert first == pytest.approx(seen, abs=0.05)

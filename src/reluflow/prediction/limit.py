@@ -77,8 +77,9 @@ def limit(
     [TLB26]_ proves this for orthonormal inputs, where `reluflow.prediction.algorithm1` is its
     closed form. For general data it is a computation, not a theorem: each saddle comes with its
     stationarity residual, and gaps between jump times say how small a scale must be to show the
-    same order. ``offsets`` are the constants of the real half-fit times
-    :math:`t_i = \tau_i \log(1/scale) + C_i`, scale being the largest |w_j| of the start.
+    same order. ``offsets`` are the constants of the real times
+    :math:`t_i = \tau_i \log(1/scale) + C_i` at which half of the fall of the loss across jump i is
+    done, scale being the largest |w_j| of the start.
 
     Examples
     --------

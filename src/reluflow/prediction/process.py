@@ -79,8 +79,9 @@ class JumpProcess:
     weights : array (m,) or None
         Infinite width: share of the population that each neuron stands for.
     offsets : array (K,) or None
-        C_i of the real jump times :math:`t_i = L \tau_i + C_i`, for a start whose largest inner
-        weight has norm ``scale``; nan where unknown.
+        C_i of the real jump times :math:`t_i = L \tau_i + C_i`, at which half of the fall of the
+        loss across jump i is done, for a start whose largest inner weight has norm ``scale``; nan
+        where unknown.
     constants : array (K+1, m) or None
         On plateau i a dormant neuron has :math:`\log|w_j| = L \beta_j(t/L) + K_j` in real time t;
         these are the K_j, nan for active and dead neurons.
@@ -172,7 +173,10 @@ class JumpProcess:
         return self.losses[self.plateau_at(tau)]
 
     def jump_times(self, scale: float | None = None, log_scale: float | None = None) -> Array:
-        """Real times of all jumps from a start of this scale: L times[i], plus known offsets."""
+        """Real times of all jumps from a start of this scale: L times[i], plus known offsets.
+
+        Each is the time at which the loss is (losses[i] + losses[i + 1]) / 2, whatever the loss.
+        """
         times = log_inverse(scale, log_scale) * self.times
         if self.offsets is not None:
             times = times + np.nan_to_num(self.offsets)

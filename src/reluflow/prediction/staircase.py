@@ -149,7 +149,7 @@ class Staircase:
             np.array([u.U for u in (*self.active, *group, *riders)]),
             len(self.active) + len(group),
         )
-        found = transit(crew, start, len(group), tick=tick)
+        found = transit(crew, start, tick=tick)
         self.tau = tau
         half = np.nan if self.diverging else C + found.half  # a divergence has no last constant
         self.diverging = self.diverging or found.diverging

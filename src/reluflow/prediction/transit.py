@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import KroghInterpolator
 from scipy.optimize import brentq
-from scipy.special import logsumexp
 
 from reluflow.prediction.arrival import Arrival, arrival, ride_tail
 from reluflow.prediction.crew import Crew, Settled, first_total
@@ -56,8 +55,7 @@ class Transit:
         For each tracer, the limit of log|w(t)| - rate t after the phase, if log|w(t)| - rate t
         tended to 0 before it, t = 0 being where the group would reach norm 1 unhindered.
     half : float
-        Half-fit time on that clock: the squared norm of the group is half of what it becomes (in
-        a divergence, the loss is half way).
+        When the loss has fallen half of the way across the phase, on that clock.
     diverging : bool
         Whether some samples are fitted only at infinity (margin losses).
     leaving : array (n_active,), bool
@@ -103,7 +101,6 @@ def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
 def transit(
     crew: Crew,
     start: float,
-    n_group: int,
     *,
     tol: float = 1e-5,
     max_steps: int = 100_000,
@@ -118,8 +115,6 @@ def transit(
         are their rates times ``start``.
     start : float
         Clock time at the start; the group has log norm rate times ``start``.
-    n_group : int
-        Size of the group.
     tol : float
         Error of one doubled step, before extrapolation; less where the pull is weak.
     max_steps : int
@@ -165,7 +160,7 @@ def transit(
             tried = speed
             done = arrival(crew, c)
             if done is not None:
-                return _finish(crew, t, done, trail, n_group)
+                return _finish(crew, t, done, trail)
             if step >= checked + _PATIENCE:
                 checked = step
                 if _no_progress(trail, tol):  # the error of the steps hides the way that is left
@@ -184,7 +179,6 @@ def _finish(
     t: float,
     done: Arrival,
     trail: list[tuple[float, Crew]],
-    n_group: int,
 ) -> Transit:
     """Carry the tracers along the tail, let them settle, and find the half-way time."""
     riding, left, found, leaving = crew.riding, t, done.found, done.leaving
@@ -211,28 +205,27 @@ def _finish(
             0.1 * left,  # the phase itself, which comes within e^-10 of its end
         ),
         gains=settled.offsets - settled.rates * t,
-        half=_half_time(trail, acting, 0 if done.far.any() else n_group, c),
+        half=_half_time(trail, _loss_after(acting, c, done.far)),
         diverging=bool(done.far.any()),
         leaving=leaving,
         trouble="",
     )
 
 
-def _half_time(trail: list[tuple[float, Crew]], after: Crew, n_group: int, c: Array) -> float:
-    """When the group's squared norm, or in a divergence the loss, was half way."""
-    problem = after.problem
-    if n_group:
-        final = logsumexp(2.0 * after.log[-n_group:]) - np.log(2.0)
+def _loss_after(acting: Crew, c: Array, far: NDArray[np.bool_]) -> float:
+    """Loss at the end of the phase; samples on their way to infinity have none left."""
+    if far.any():
+        return remaining_loss(acting.problem, acting.outputs(), c)
+    return float(acting.problem.value(acting.outputs()))
 
-        def progress(crew: Crew) -> float:
-            return float(logsumexp(2.0 * crew.log[-n_group:]) - final)
 
-    else:
-        left = remaining_loss(problem, after.outputs(), c)
-        middle = 0.5 * (left + float(problem.value(trail[0][1].outputs())))
+def _half_time(trail: list[tuple[float, Crew]], after: float) -> float:
+    """When the loss was half way from that of the first state to ``after``; nan if it never was."""
+    problem = trail[0][1].problem
+    middle = 0.5 * (float(problem.value(trail[0][1].outputs())) + after)
 
-        def progress(crew: Crew) -> float:
-            return middle - float(problem.value(crew.outputs()))
+    def progress(crew: Crew) -> float:
+        return middle - float(problem.value(crew.outputs()))
 
     past = next((i for i, (_, crew) in enumerate(trail) if progress(crew) >= 0.0), 0)
     if past == 0:
