@@ -145,8 +145,15 @@ class Crew:
 
     def moved(self, c: Array, t: float) -> Crew:
         """Everybody after a time t under the constant pull c."""
+        return self.move(c, t)[0]
+
+    def move(self, c: Array, t: float) -> tuple[Crew, Array]:
+        """Everybody after a time t under the constant pull c, and by how much log norms grew.
+
+        The growth has all its digits where log norms themselves are too large to show it.
+        """
         _, _, V, log, U, _ = self._ride(c, t)
-        return replace(self, V=V, log=self.log + log, U=U)
+        return replace(self, V=V, log=self.log + log, U=U), log
 
     def settled(self, c: Array) -> Settled:
         """Limit directions and rates of everybody under the constant pull c."""

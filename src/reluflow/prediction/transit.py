@@ -29,7 +29,10 @@ from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
 
+EPS = float(np.finfo(np.float64).eps)
 STOPPED = "stopped before the next critical point"
+AT_REST = "the active neurons no longer move, where no critical point could be confirmed"
+_FINEST = 1e-13  # error of a step below which rounding of the directions would be measured
 _PATIENCE = 150  # steps without a kink after which the stretch ahead is called smooth
 
 
@@ -77,18 +80,24 @@ class Transit:
     trouble: str
 
 
-def _midpoint(crew: Crew, c: Array, h: float) -> Crew:
-    """One step of length h; c is the pull at its start."""
-    return crew.moved(crew.acting.moved(c, 0.5 * h).pull(), h)
+def _midpoint(crew: Crew, c: Array, h: float) -> tuple[Crew, Array]:
+    """One step of length h and the growth of log norms; c is the pull at its start."""
+    return crew.move(crew.acting.moved(c, 0.5 * h).pull(), h)
 
 
 def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
-    """A doubled step and the size of its error (log norms and directions alike)."""
-    whole = _midpoint(crew, c, h)
-    first = _midpoint(crew, c, 0.5 * h)
-    two = _midpoint(first, first.pull(), 0.5 * h)
-    turn, grow = two.V - whole.V, two.log - whole.log
-    error = max(np.abs(turn).max(), np.abs(grow).max())
+    """A doubled step and the size of its error (growth of log norms and directions alike).
+
+    Growths over the step are compared, not log norms: a dormant neuron may have a log norm of 1e9
+    and more, whose last digit is worth more than the tolerance. Of their difference only what is
+    above the rounding of the growths themselves counts.
+    """
+    whole, growth = _midpoint(crew, c, h)
+    first, one = _midpoint(crew, c, 0.5 * h)
+    two, other = _midpoint(first, first.pull(), 0.5 * h)
+    turn, grow = two.V - whole.V, one + other - growth
+    rounding = 4.0 * EPS * (np.abs(growth) + np.abs(one) + np.abs(other))
+    error = max(np.abs(turn).max(), np.maximum(np.abs(grow) - rounding, 0.0).max())
     if not np.isfinite(error):
         return two, np.inf
     if (two.U != whole.U).any():
@@ -140,7 +149,7 @@ def transit(
                     patience = 3
                 trail += [(t + passed, acting) for passed, acting in way]
                 t, c, tried = t + way[-1][0], crew.pull(), np.inf
-        fine = tol * min(1.0, max(1e-4, 100.0 * np.abs(c).max() / loudest))
+        fine = max(_FINEST, tol * min(1.0, max(1e-4, 100.0 * np.abs(c).max() / loudest)))
         while True:
             new, error = _step(crew, c, h)
             if error <= fine or h < 1e-12 / unit:
@@ -161,6 +170,8 @@ def transit(
             done = arrival(crew, c)
             if done is not None:
                 return _finish(crew, t, done, trail)
+            if speed == 0.0:  # every further step would be the same, and longer
+                return _given_up(crew, c, t, AT_REST)
             if step >= checked + _PATIENCE:
                 checked = step
                 if _no_progress(trail, tol):  # the error of the steps hides the way that is left
