@@ -85,10 +85,22 @@ def _midpoint(crew: Crew, c: Array, h: float) -> tuple[Crew, Array]:
     return crew.move(crew.acting.moved(c, 0.5 * h).pull(), h)
 
 
-def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
-    """A doubled step and the size of its error (growth of log norms and directions alike).
+def _felt(whole: Crew, two: Crew) -> float:
+    """Difference of two pulls beyond the rounding of the outputs, in units of the first pull."""
+    problem = two.problem
+    f = two.outputs()
+    with np.errstate(over="ignore", invalid="ignore"):  # a trial step may go too far
+        size = np.exp(2.0 * two.acting.log).sum() * np.linalg.norm(problem.X, axis=1)
+        rounding = 4.0 * EPS * problem.weight * problem.loss.bend(f, problem.y) * size
+        gap = np.abs(problem.pull_at(f) - whole.pull()) - rounding
+    return float(np.maximum(gap, 0.0).max() / np.abs(problem.pull).max())
 
-    Growths over the step are compared, not log norms: a dormant neuron may have a log norm of 1e9
+
+def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
+    """A doubled step and the size of its error: growth of log norms, directions, and the pull.
+
+    The pull is measured in units of the first: where samples are long beside the differences that
+    count (raw columns of a table) outputs are wrong long before directions are. Growths over the step are compared, not log norms: a dormant neuron may have a log norm of 1e9
     and more, whose last digit is worth more than the tolerance. Of their difference only what is
     above the rounding of the growths themselves counts.
     """
@@ -98,6 +110,7 @@ def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
     turn, grow = two.V - whole.V, one + other - growth
     rounding = 4.0 * EPS * (np.abs(growth) + np.abs(one) + np.abs(other))
     error = max(np.abs(turn).max(), np.maximum(np.abs(grow) - rounding, 0.0).max())
+    error = max(error, _felt(whole, two))
     if not np.isfinite(error):
         return two, np.inf
     if (two.U != whole.U).any():
