@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 Sides = NDArray[np.int8]
 
 NO_PULL = 7e-13  # |D| below this times the first sum of |c_k||x_k| is no pull
+NO_RATE = 1e-10  # rates below this times the first sum of |c_k||x_k| are zero
 _PARALLEL = 7e-15  # the same in the kernels, against the sum they are given
 
 

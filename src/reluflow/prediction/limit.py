@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from reluflow.errors import ReluflowError
 from reluflow.landscape.bound import max_G
 from reluflow.network import Network
-from reluflow.prediction.process import JumpProcess, Lazy
-from reluflow.prediction.staircase import BUDGET, NO_RATE, Plateau, Staircase
+from reluflow.prediction.balance import balance_words
+from reluflow.prediction.process import ON_BALANCE, JumpProcess, Lazy
+from reluflow.prediction.crew import NO_RATE
+from reluflow.prediction.staircase import BUDGET, Plateau, Staircase
 from reluflow.prediction.starts import Start, from_directions, from_infinite_width, from_network
 from reluflow.prediction.transit import remaining_loss
 from reluflow.problem import Problem
@@ -70,7 +72,9 @@ def limit(
         ``ending`` says how it ends: "interpolates" (loss 0), "global" (no further neuron of any
         direction would lower the loss), "spurious" (one would, by rate ``gain``, but none of the
         dormant ones grows), "infinity" (margin losses: all samples are fitted with growing
-        margin, towards ``limit_direction``), "budget" or "unresolved".
+        margin, towards ``limit_direction``), "budget" or "unresolved". Where neurons shrink below
+        their start, so that any imbalance of |a| and |w| would change what follows, ", exact
+        balance" is added to it, and ``status`` names them.
 
     Notes
     -----
@@ -150,6 +154,13 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
             "neurons that are still dormant: they would be felt only when log log t is of the "
             "order of log(1/scale)"
         )
+    balance = ""
+    if ending not in ("budget", "unresolved"):
+        starts, pulls = [each.start for each in plateaus], [each.pull for each in plateaus]
+        members = [jump.members for jump in jumps]
+        balance = balance_words(problem, stairs.shrunk, members, starts, pulls)
+    if balance:
+        ending, status = f"{ending}{ON_BALANCE}", f"{status} {balance}"
     return JumpProcess(
         problem=problem,
         signs=start.signs,
@@ -170,6 +181,7 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
         limit_direction=direction,
         view=start.view,
         undetermined=tuple(notes),
+        balance=balance,
         weights=start.weights,
         offsets=np.array([jump.offset for jump in jumps]),
         constants=constants,

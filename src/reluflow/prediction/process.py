@@ -21,8 +21,12 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
+ON_BALANCE = ", exact balance"
+"""Added to an ending that holds for exactly balanced starts, |a| = |w|, alone."""
+
+_CONCLUSIONS = ("interpolates", "spurious", "global", "stationary", "infinity")
 ENDINGS = (
-    "interpolates", "spurious", "global", "stationary", "infinity", "tie", "budget", "unresolved",
+    *_CONCLUSIONS, *(f"{word}{ON_BALANCE}" for word in _CONCLUSIONS), "tie", "budget", "unresolved",
 )  # fmt: skip
 
 
@@ -66,7 +70,8 @@ class JumpProcess:
     status : str
         How the process ends, in a sentence.
     ending : str
-        The same as a code: one of :data:`ENDINGS`.
+        The same as a code: one of :data:`ENDINGS`; ", exact balance" is part of it where the
+        conclusion holds for |a| = |w| beyond rounding alone.
     gain, gain_bound : float
         Largest growth rate a further neuron could have at the end, max of :math:`s G_c(v)` over
         unit v and signs, found and bounded from above; nan if unknown, 0 at a global minimum.
@@ -76,6 +81,9 @@ class JumpProcess:
         What was assumed of the start.
     undetermined : tuple of str
         What the limit leaves open, with the neurons concerned and their jumps, if they jump.
+    balance : str
+        Empty, or a sentence on the neurons that shrink below their start: any imbalance of |a| and
+        |w| would change what follows. It is part of ``status``.
     weights : array (m,) or None
         Infinite width: share of the population that each neuron stands for.
     offsets : array (K,) or None
@@ -119,6 +127,7 @@ class JumpProcess:
     relaxation: Array | None = None
     residuals: Array = field(default_factory=lambda: np.empty(0))
     branches: tuple[JumpProcess, ...] = ()
+    balance: str = ""
 
     def __post_init__(self) -> None:
         if self.ending not in ENDINGS:
