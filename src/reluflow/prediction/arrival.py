@@ -65,7 +65,6 @@ def _far(core: Crew, c: Array) -> NDArray[np.bool_]:
 
 def arrival(crew: Crew, c: Array) -> Arrival | None:
     """The critical point this state is bound for, if it is near enough to be sure."""
-    problem = crew.problem
     leaving = _leaving(crew, c)
     stay = np.flatnonzero(~leaving)
     core = crew.rows(stay, len(stay))

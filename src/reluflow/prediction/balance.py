@@ -1,8 +1,8 @@
 r"""Neurons that shrink below their start: what is said of them rests on exact balance.
 
 A balanced neuron, |a| = |w|, that settles where :math:`s G_c(v) < 0` shrinks for ever.
-:math:`a^2 - |w|^2` is conserved, so any imbalance of the start, rounding included, is felt as soon as
-the exponent has fallen below that of the start: with |a| > |w| the neuron passes through w = 0,
+:math:`a^2 - |w|^2` is conserved, so any imbalance of the start, rounding included, is felt as soon
+as the exponent has fallen below that of the start: with |a| > |w| the neuron passes through w = 0,
 with |a| < |w| its outer weight changes sign, and either way it may grow from there. A process in
 which that can happen is right for exactly balanced starts alone.
 """

@@ -11,8 +11,8 @@ from reluflow.errors import ReluflowError
 from reluflow.landscape.bound import max_G
 from reluflow.network import Network
 from reluflow.prediction.balance import balance_words
-from reluflow.prediction.process import ON_BALANCE, JumpProcess, Lazy
 from reluflow.prediction.crew import NO_RATE
+from reluflow.prediction.process import ON_BALANCE, JumpProcess, Lazy
 from reluflow.prediction.staircase import BUDGET, Plateau, Staircase
 from reluflow.prediction.starts import Start, from_directions, from_infinite_width, from_network
 from reluflow.prediction.transit import remaining_loss

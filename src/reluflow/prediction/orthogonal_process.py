@@ -79,9 +79,7 @@ class OrthogonalProcess(JumpProcess):
         a = [s * math.sqrt(size) for s, _, size in parts]
         return Network(np.array(W), np.array(a), bias=self.problem.bias)
 
-    def half_fit_times(
-        self, scale: float | None = None, log_scale: float | None = None
-    ) -> Array:
+    def half_fit_times(self, scale: float | None = None, log_scale: float | None = None) -> Array:
         """Real times at which f = y/2 on the samples of each jump, from a start of this scale.
 
         [TLB26]_ reads jumps so; ``jump_times`` are the earlier times at which the loss is half way.

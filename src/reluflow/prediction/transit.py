@@ -100,9 +100,10 @@ def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
     """A doubled step and the size of its error: growth of log norms, directions, and the pull.
 
     The pull is measured in units of the first: where samples are long beside the differences that
-    count (raw columns of a table) outputs are wrong long before directions are. Growths over the step are compared, not log norms: a dormant neuron may have a log norm of 1e9
-    and more, whose last digit is worth more than the tolerance. Of their difference only what is
-    above the rounding of the growths themselves counts.
+    count (raw columns of a table) outputs are wrong long before directions are. Growths over the
+    step are compared, not log norms: a dormant neuron may have a log norm of 1e9 and more, whose
+    last digit is worth more than the tolerance. Of a difference only what is above the rounding of
+    what is compared counts.
     """
     whole, growth = _midpoint(crew, c, h)
     first, one = _midpoint(crew, c, 0.5 * h)
