@@ -157,8 +157,8 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
     balance = ""
     if ending not in ("budget", "unresolved"):
         starts, pulls = [each.start for each in plateaus], [each.pull for each in plateaus]
-        members = [jump.members for jump in jumps]
-        balance = balance_words(problem, stairs.shrunk, members, starts, pulls)
+        who = [jump.members for jump in jumps]
+        balance = balance_words(problem, stairs.shrunk, who, starts, pulls)
     if balance:
         ending, status = f"{ending}{ON_BALANCE}", f"{status} {balance}"
     return JumpProcess(
