@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,8 @@ from reluflow.runtime.interrupt import Interrupt
 
 Array = NDArray[np.float64]
 
+_AT_REST = 20.0  # relaxation times that a plateau lasts if a run is to come to rest on it
+_RESTLESS = 1000.0  # log(1/scale) beyond which a plateau is said to need a very small scale
 _FITTED = 1e-20  # loss, relative to the silent network's, that counts as interpolation
 
 
@@ -161,6 +164,7 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
         balance = balance_words(problem, stairs.shrunk, who, starts, pulls)
     if balance:
         ending, status = f"{ending}{ON_BALANCE}", f"{status} {balance}"
+    status += _restless(plateaus)
     return JumpProcess(
         problem=problem,
         signs=start.signs,
@@ -187,6 +191,27 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
         constants=constants,
         relaxation=np.array([plateau.relaxation for plateau in plateaus]),
         residuals=np.array([plateau.residual for plateau in plateaus]),
+    )
+
+
+def _restless(plateaus: list[Plateau]) -> str:
+    """Words on plateaus that runs from scales like e^-1000 leave before they are at rest."""
+    needed = {
+        i: _AT_REST * here.relaxation / (after.start - here.start)
+        for i, (here, after) in enumerate(pairwise(plateaus))
+        if i and np.isfinite(here.relaxation) and after.start > here.start
+    }
+    late = [i for i, L in needed.items() if L > _RESTLESS]
+    if not late:
+        return ""
+    which = (
+        f"Plateau {late[0]} comes"
+        if len(late) == 1
+        else f"Plateaus {', '.join(map(str, late))} come"
+    )
+    return (
+        f" {which} to rest before the next jump only from scales below "
+        f"e^-{max(needed[i] for i in late):.2g}; a run from a larger one need not show the level."
     )
 
 
