@@ -519,3 +519,85 @@ def test_cosine_must_be_inside(cosine):
     problem = three_points()
     with pytest.raises(ReluflowError, match="cosine"):
         align(problem, initialize(problem, 3, rng=0), cosine=cosine)
+
+
+# Through w = 0.
+
+
+def dominated(seed: int) -> tuple[Problem, Network]:
+    """Random data in the plane and neurons with |a| > |w|, many of which slide into w = 0."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(3, 9)), 12
+    problem = Problem(rng.standard_normal((n, 2)), rng.standard_normal(n))
+    W = rng.standard_normal((m, 2))
+    a = rng.choice([-1.0, 1.0], m) * np.linalg.norm(W, axis=1) * (1.0 + 2.0 * rng.random(m))
+    return problem, Network(W, a)
+
+
+@njit
+def _frozen_descent(w, a, X, c, lr, steps):
+    """Plain descent of one neuron under a constant pull, relu'(0) = 0, brought to size 1."""
+    n, d = X.shape
+    D = np.empty(d)
+    for i in range(steps):
+        D[:] = 0.0
+        for k in range(n):
+            if np.sum(w * X[k]) > 0.0:
+                D += c[k] * X[k]
+        grown = np.sum(w * D)
+        w += lr * a * D
+        a += lr * grown
+        if i % 1000 == 0:
+            size = np.sqrt(np.sum(w * w) + a * a)
+            w /= size
+            a /= size
+    return w, a
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5, 7, 9, 22])
+def test_a_neuron_that_slides_into_zero_goes_on_as_in_descent(seed):
+    """|a| > |w|: w reaches 0 along a kink and comes out where plain descent does, or dies with it.
+
+    Seeds 0, 3, 5, 9 have neurons that grow after it, 7 and 22 such that rest at w = 0.
+    """
+    problem, net = dominated(seed)
+    result = align(problem, net)
+    seen = 0
+    for j in range(net.m):
+        if "origin" not in [e.kind for e in result.paths[j]]:
+            continue
+        seen += 1
+        rest = 15.0 / result.growth[j] if result.growing[j] else 30.0
+        steps = int((3.0 * result.last_event[j] + rest) / 1e-4)
+        w, a = _frozen_descent(net.W[j].copy(), net.a[j], problem.X, problem.pull, 1e-4, steps)
+        size = np.linalg.norm(w)
+        assert result.growing[j] == (size > 0.5 * abs(a)), j
+        if result.growing[j]:
+            assert result.direction[j] @ w / size > 0.999, j
+        else:
+            assert not result.direction[j].any()
+    assert seen
+
+
+def test_zero_is_passed_along_the_line_of_arrival():
+    """x_0 = (1, 0) and c_0 < 0 hold w on the axis, x_1 pushes it down it, x_2 pulls it on below 0.
+
+    With w = (0, p), p = P e^{-t} + Q e^t until p = 0, and growth at the rate c_2 from then on.
+    """
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.25, -1.0]])
+    problem = Problem(X, np.array([-3.0, -1.0, 2.0]), reduction="sum")
+    net = Network(W=[[0.0, 1.0]], a=[2.0])
+    result = align(problem, net)
+    zero = np.arctanh(0.5)  # p = cosh t - 2 sinh t
+    kinds = [(e.sample, e.kind) for e in result.paths[0]]
+    assert (-1, "origin") in kinds
+    (at,) = [e.time for e in result.paths[0] if e.kind == "origin"]
+    assert at == pytest.approx(zero, rel=1e-12)
+    assert result.growing[0]
+    np.testing.assert_allclose(result.direction, [[0.0, -1.0]], atol=1e-14)
+    assert result.growth[0] == pytest.approx(2.0)
+    (later,) = early(problem, net, [zero + 1.0])
+    size = np.sqrt(3.0)  # a at w = 0: a^2 - |w|^2 = 3
+    np.testing.assert_allclose(
+        np.append(later.W[0], later.a), [0.0, -size * np.sinh(2.0), size * np.cosh(2.0)], atol=1e-12
+    )

@@ -37,7 +37,7 @@ def test_the_chosen_draw():
     assert [len(s) for s in process.sets] == [36, 15, 9, 3, 1]
     epochs = process.times * tlb26_run.L / tlb26_run.LR
     assert np.allclose(epochs, [505_452, 568_902, 627_106, 713_236, 1_030_544], atol=1)
-    first = process.jump_times(log_scale=-1000.0)[0] / tlb26_run.LR
+    first = process.half_fit_times(log_scale=-1000.0)[0] / tlb26_run.LR
     assert first == pytest.approx(506_088, abs=1)
     assert first * tlb26_run.lag() == pytest.approx(506_589, abs=1)
 

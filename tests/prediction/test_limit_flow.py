@@ -4,8 +4,8 @@ Prediction and simulation share no solver. What a pair of scales (1e-100, 1e-200
 told from the prediction alone, before any simulation, and counted as undecided:
 
 - a gap below 5 % between a jump and the next candidate, constants included (`gaps_at`);
-- a plateau shorter than its relaxation time (`rests_at` below 1), or a half-fit time of which
-  the constant makes up more than a third;
+- a plateau shorter than its relaxation time (`rests_at` below 1), or a jump time of which the
+  constant makes up more than a third;
 - neurons that shrink for ever only if they are balanced beyond rounding;
 - jumps so far apart that the run would take too long.
 """
@@ -40,7 +40,9 @@ def undecided(process):
 
 
 def simulated(problem, net, process, L):
-    """Half-fit times, losses where each plateau is flattest, and the final loss of a run."""
+    """When each group has half of its squared norm, losses where each plateau is flattest, and the
+    final loss of a run. Half norms follow L tau as half falls of the loss do, whatever their
+    constants, and hang less on whether the plateau before was at rest."""
     times = process.jump_times(log_scale=-L)
     rates = [process.rates[i, group].max() for i, group in enumerate(process.neurons)]
     starts = np.concatenate([[0.0], times[:-1]])
@@ -106,3 +108,40 @@ def test_fifty_random_problems_against_flow(record_property):
     record_property("counts", counts)
     print(counts)
     assert counts["decided"] == 50, counts
+
+
+@pytest.mark.parametrize("loss", ["half_square", "square", "logistic", "exponential"])
+def test_a_jump_is_half_done_when_half_of_the_fall_of_the_loss_is(loss):
+    """One definition for every loss: at the predicted time the run's loss is half way between the
+    plateaus. Groups of margin losses have half of their squared norm far later, or never."""
+    rng = np.random.default_rng(12)
+    X = np.column_stack([rng.standard_normal((12, 2)), np.ones(12)])
+    y = np.where(X[:, 0] + 0.8 * rng.standard_normal(12) > 0, 1.0, -1.0)
+    problem = Problem(X, y, loss=loss)
+    net = initialize(problem, 10, scale=1.0, rng=rng)
+    process = limit(problem, net)
+    L = 700.0
+    times = process.jump_times(log_scale=-L)
+    known = np.isfinite(process.offsets) & (process.rests_at(log_scale=-L) > 20.0)
+    assert known[0]
+    run = flow(problem, net.scaled(-L - net.log_norms.max()), t_end=times[-1] + 1.0, save=times)
+    middle = 0.5 * (process.losses[:-1] + process.losses[1:])
+    fall = process.losses[:-1] - process.losses[1:]
+    share = (np.interp(times, run.times, run.loss) - middle) / fall
+    assert np.abs(share[known]).max() < 1e-2
+
+
+@pytest.mark.slow
+def test_moons_jump_when_predicted_at_1e_20():
+    """Two moons with logistic loss: 198.1 and 218.2, where half of the squared norms comes at
+    222.7 and 238.8."""
+    sklearn = pytest.importorskip("sklearn.datasets")
+    X, labels = sklearn.make_moons(200, noise=0.1, random_state=0)
+    problem = Problem(X, 2.0 * labels - 1.0, loss="logistic", bias=1.0)
+    net = initialize(problem, 200, scale=1e-20, rng=0)
+    process = limit(problem, net)
+    first = process.jump_time(0, log_scale=net.log_norms.max())
+    run = flow(problem, net, t_end=first + 1.0, save=first + np.linspace(-1.0, 1.0, 41))
+    level = 0.5 * (process.losses[0] + process.losses[1])
+    seen = np.interp(-level, -run.loss, run.times)
+    assert first == pytest.approx(seen, abs=0.05)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.interpolate import CubicSpline
 
 from reluflow import Network, Problem, ReluflowError, align, datasets, flow, initialize
 from reluflow.prediction import OrthogonalProcess, algorithm1
@@ -66,9 +67,14 @@ def test_golden_case():
     assert process.ending == "interpolates"
     assert process.gain == 0.0
     first = 0.8 * (math.log(5) / 2 - math.log((1 + 0.7) / 2))
-    assert process.offsets[0] == pytest.approx(first, abs=1e-14)
-    assert process.offsets[0] == pytest.approx(problem.known["first_half_fit_offset"], abs=1e-14)
-    assert np.allclose(process.offsets, [0.77379, 0.9833, 1.1175], rtol=0, atol=5e-5)
+    assert first == pytest.approx(problem.known["first_half_fit_offset"], abs=1e-14)
+    # the loss of a logistic fit is half way log(1 + sqrt 2)/(2 kappa v) before f = y/2
+    early = math.log1p(math.sqrt(2.0)) / 2 * 4 / np.array([5.0, 2.0, 1.0])
+    fits = np.array([0.77379, 0.9833, 1.1175])
+    assert process.offsets[0] == pytest.approx(first - early[0], abs=1e-14)
+    assert np.allclose(process.offsets, fits - early, rtol=0, atol=5e-5)
+    half_fits = process.half_fit_times(log_scale=-1000.0)
+    assert np.allclose(half_fits - 1000.0 * process.times, fits, rtol=0, atol=5e-5)
     assert process.first_half_fit_time(-1000.0) == pytest.approx(800 + first)
     assert np.allclose(problem.outputs(process.minimal), problem.y)
     assert np.sum(process.minimal.W**2) * 2 == pytest.approx(process.min_norm2)
@@ -396,6 +402,17 @@ def half_fit_times(problem, run, process):
     return np.array(times)
 
 
+def half_fall_times(run, process):
+    """When half of the fall of the loss across each jump is done, by a cubic spline."""
+    times = []
+    for level in 0.5 * (process.losses[:-1] + process.losses[1:]):
+        i = int(np.argmax(run.loss <= level))
+        near = slice(max(i - 10, 0), i + 10)
+        way = CubicSpline(run.times[near], run.loss[near] - level).roots(extrapolate=False)
+        times.append(way[np.argmin(np.abs(way - run.times[i]))])
+    return np.array(times)
+
+
 # well-separated jumps (margin at least 0.05), both laws of labels, balanced and dominated starts
 @pytest.mark.parametrize("seed", range(10))
 def test_every_jump_time_against_flow(seed):
@@ -407,11 +424,14 @@ def test_every_jump_time_against_flow(seed):
     net = initialize(problem, 6, log_scale=-L, kind=kind, rng=rng)
     process = algorithm1(problem, net)
     size = float(net.log_norms.max())
-    guess = process.jump_times(log_scale=size)
+    falls, fits = process.jump_times(log_scale=size), process.half_fit_times(log_scale=size)
+    assert (falls < fits).all()
     grid = np.linspace(-0.2, 0.2, 161)
-    save = np.unique(np.concatenate([g + grid for g in guess] + [[guess[-1] + 30]]))
+    save = [g + grid for g in (*falls, *fits)] + [[fits[-1] + 30]]
+    save = np.unique(np.concatenate(save))
     run = flow(problem, net, t_end=save[-1], save=save, observe=["outputs"])
-    error = np.abs(half_fit_times(problem, run, process) - guess)
+    error = np.abs(half_fit_times(problem, run, process) - fits)
+    error = np.maximum(error, np.abs(half_fall_times(run, process) - falls))
     if process.margin >= 0.05 and process.gaps.min() >= 0.03:
         assert error.max() < 1e-6
     else:  # errors of a power of the scale: margin * L is below 12
@@ -451,10 +471,13 @@ def test_sixty_four_samples_from_e_to_the_minus_thousand():
     net = initialize(problem, 6, kind="sphere", rng=4, normalize="none", signs=1, log_scale=-1000.0)
     process = algorithm1(problem, net)
     assert process.n_jumps >= 4
-    guess = process.jump_times(log_scale=-1000.0)
-    save = np.unique(np.concatenate([g + np.linspace(-0.2, 0.2, 81) for g in guess]))
+    falls = process.jump_times(log_scale=-1000.0)
+    fits = process.half_fit_times(log_scale=-1000.0)
+    save = [g + np.linspace(-0.2, 0.2, 81) for g in (*falls, *fits)]
+    save = np.unique(np.concatenate(save))
     run = flow(problem, net, t_end=save[-1], save=save, observe=["outputs"])
-    assert np.abs(half_fit_times(problem, run, process) - guess).max() < 1e-6
+    assert np.abs(half_fit_times(problem, run, process) - fits).max() < 1e-6
+    assert np.abs(half_fall_times(run, process) - falls).max() < 1e-6
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -24,7 +24,7 @@ class JumpRow:
 
     Attributes
     ----------
-    predicted, simulated : times at which the jump is half done
+    predicted, simulated : times at which half of the fall of the loss is done
     leading : whether the prediction is of leading order only: log(1/scale) times the limit's jump
         time, without the constant that belongs to it at finite scale
     loss, simulated_loss : on the plateau after the jump
@@ -127,8 +127,7 @@ def compare(
     predicted = process.jump_times(log_scale=log_scale)
     losses, loss = process.losses, np.asarray(run.loss, dtype=float)
     drop = float(losses[0] - losses.min())
-    logs = None if process.problem.loss.margin else _recorded(run)
-    found = [_half_done(process, i, times, loss, logs) for i in range(process.n_jumps)]
+    found = [_passes(times, loss, float(half)) for half in 0.5 * (losses[:-1] + losses[1:])]
     unknown = np.ones(process.n_jumps, dtype=bool)
     if process.offsets is not None:
         unknown = np.isnan(process.offsets)
@@ -155,34 +154,6 @@ def compare(
         )
     short = bool((gaps < GAP).any() or (rests[1:] < REST).any())
     return Comparison(tuple(rows), float(losses[-1]), end, drop, short)
-
-
-def _half_done(
-    process: JumpProcess, i: int, times: Array, loss: Array, logs: Array | None
-) -> float | None:
-    """Time at which the squared norm of those that jump is half of what it comes to, as predicted;
-    by the loss where their log|w_j| were not recorded or diverge."""
-    if logs is None:
-        return _passes(times, loss, _half_way(process, i))
-    who = process.neurons[i]
-    goal = np.sum(np.exp(2.0 * process.networks[i + 1].log_norms[who]))
-    return _passes(times, -np.exp(2.0 * logs[:, who]).sum(axis=1), -0.5 * float(goal))
-
-
-def _recorded(run: Trajectory) -> Array | None:
-    """log|w_j| of every record, if they were kept."""
-    logs = [_sizes(run, at) for at in range(len(run.loss))]
-    kept = [each for each in logs if each is not None]
-    return np.array(kept) if len(kept) == len(logs) else None
-
-
-def _half_way(process: JumpProcess, i: int) -> float:
-    """Loss when jump i is half done: outputs half way for square losses, about when the group's
-    squared norm is; the loss half way where weights diverge."""
-    if process.problem.loss.margin:
-        return 0.5 * float(process.losses[i] + process.losses[i + 1])
-    f = [process.problem.outputs(process.networks[k]) for k in (i, i + 1)]
-    return float(process.problem.value(0.5 * (f[0] + f[1])))
 
 
 def _known(value: float) -> float | None:

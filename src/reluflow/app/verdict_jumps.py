@@ -34,7 +34,8 @@ def jumps(e: Explanation) -> str:
             f" {which} {listed(leading)} {verb} predicted at leading order only: the constant that "
             "belongs to the time at a finite scale is not known."
         )
-    return text + _agreement(e.comparison)
+    balance = f" {e.process.balance}" if e.process.balance else ""
+    return text + balance + _agreement(e.comparison)
 
 
 def _told(e: Explanation, row: JumpRow) -> str:

@@ -15,6 +15,7 @@ from reluflow.kernels.early_piece import (
     state_after,
     time_to,
 )
+from reluflow.kernels.early_zero import leave_zero
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import along
 
@@ -232,14 +233,24 @@ def run(w, a, u, data, hold, times, states, v, value, known, log, found):
         if who < 0 and why == SIGN:
             sa = -sa
             _note(t, np.int64(-1), float(SIGN), log, found)
-        elif who < 0:
+        passed = False
+        if who < 0 and why == ORIGIN:
             for i in range(d):
                 w[i] = 0.0
             noise = 0.0
             _note(t, np.int64(-1), float(ORIGIN), log, found)
+            nf = np.int64(0)
+            for k in range(n):
+                was[k] = u[k]
+                if xn[k] > 0.0:
+                    face[nf] = k
+                    nf += 1
+            passed = leave_zero(X, c, leak, xn, total, sa, hold, u, e, slope, branch, D)
+            if passed:
+                _note_face(t, hold, u, was, mode, branch, face, nf, log, found)
         products(X, w, s)
         for k in range(n):
-            if u[k] == 0 or xn[k] == 0.0:
+            if passed or u[k] == 0 or xn[k] == 0.0:
                 continue
             near = abs(s[k]) <= SNAP * noise * xn[k]
             coming = u[k] * speed[k] < -PARALLEL * total * xn[k] / r

@@ -224,6 +224,11 @@ def align(
       face (box-constrained least squares when several samples meet);
     - opposite signs, :math:`a c_k > 0`: repelling; staying and leaving are both solutions.
 
+    A neuron with |a| > |w| may shrink to w = 0 along a ray, sliding or not. It goes on behind zero
+    in the direction it came with, keeps to the hyperplanes it slides on while they hold it there,
+    and climbs s G from there; it rests at w = 0 where nothing pulls behind zero or the pull drives
+    it back.
+
     Parameters
     ----------
     problem : Problem

@@ -194,8 +194,8 @@ def _result(
 ) -> ExtremalVectors:
     z = np.array([p.z for p in points]).reshape(len(points), form.r)
     vectors = z @ form.basis
-    for row in np.flatnonzero(~z.any(axis=1)):
-        vectors[row] = orthogonal(form.basis)
+    for sign, row in zip((1.0, -1.0), np.flatnonzero(~z.any(axis=1)), strict=False):
+        vectors[row] = sign * orthogonal(form.basis)
     patterns = pattern(problem, vectors, form.tol)
     on = form.member >= 0
     for i, p in enumerate(points):
@@ -219,19 +219,22 @@ def _result(
 
 
 def _flat(problem: Problem, c: Array, tol: float) -> ExtremalVectors:
-    """G = 0 everywhere (no pull, or a pull that cancels): one flat row stands for the sphere."""
-    w = np.eye(1, problem.d)
+    """G = 0 everywhere (no pull, or a pull that cancels): one flat row stands for the sphere.
+
+    On the line the sphere is two points, a row each.
+    """
+    w = np.array([[1.0], [-1.0]]) if problem.d == 1 else np.eye(1, problem.d)
     u = pattern(problem, w, tol)
     pulls = (c != 0.0) & (np.linalg.norm(problem.X, axis=1) > 0.0)
     return ExtremalVectors(
         vectors=w,
-        values=np.zeros(1),
-        kinds=("flat",),
+        values=np.zeros(len(w)),
+        kinds=("flat",) * len(w),
         patterns=u,
-        faces=(tuple(np.flatnonzero((u[0] == 0) & pulls).tolist()),),
-        degenerate=np.ones(1, dtype=bool),
-        indices=np.full(1, -1, dtype=np.intp),
-        basin_fractions=np.ones((1, 2)),
+        faces=tuple(tuple(np.flatnonzero((row == 0) & pulls).tolist()) for row in u),
+        degenerate=np.ones(len(w), dtype=bool),
+        indices=np.full(len(w), -1, dtype=np.intp),
+        basin_fractions=np.full((len(w), 2), 1.0 / len(w)),
         basins="exact",
         zeros="all faces",
         exact=True,

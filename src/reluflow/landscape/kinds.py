@@ -159,9 +159,13 @@ def lift(form: Canonical, points: list[Critical], d: int) -> list[Critical]:
 
 
 def outside(form: Canonical, d: int) -> list[Critical]:
-    """The directions orthogonal to the span of G (z = 0 stands for them) if they are critical."""
+    """The directions orthogonal to the span of G (z = 0 stands for them) if they are critical.
+
+    They form a sphere of dimension d - r - 1: one connected face, but for d = r + 1 two opposite
+    points, a row each.
+    """
     v, zero = np.zeros(form.H, dtype=np.int8), np.zeros(form.r)
     if not balanced(form, v, zero) or (form.H == 0 and form.m.any()):
         return []
     name, degenerate, _ = kind(form, zero, v, d)
-    return [Critical(zero, 0.0, name, v, degenerate, -1)]
+    return [Critical(zero, 0.0, name, v, degenerate, -1)] * (2 if d == form.r + 1 else 1)

@@ -34,7 +34,7 @@ def figure1(*, descent: bool, scales: tuple[float, ...], draws: int, seed: int =
     pictures = [Picture(panels, 3, f"64 orthonormal points, six neurons from e^-{L:.0f}")]
     numbers: dict[str, Any] = {
         "predicted_epochs": predicted.tolist(),
-        "refined_epochs": (process.jump_times(log_scale=-L) / LR).tolist(),
+        "refined_epochs": (process.half_fit_times(log_scale=-L) / LR).tolist(),
         "predicted_norm2": process.norm2,
         "minimal_norm2": process.min_norm2,
         "sets": [len(s) for s in process.sets],
@@ -49,7 +49,7 @@ def figure1(*, descent: bool, scales: tuple[float, ...], draws: int, seed: int =
             at_least(late.min(), 0.0, what="descent against flow: relative delay of jumps, least"),
             at_most(late.max(), 1e-3, what="descent against flow: relative delay of jumps"),
         ]
-        refined = process.jump_times(log_scale=-L)[0] / LR * lag()
+        refined = process.half_fit_times(log_scale=-L)[0] / LR * lag()
         seen.append(
             equals(made[1].drop_epochs[0], refined, tolerance=50,
                    what="first jump of descent against the formula for discrete steps")
@@ -135,7 +135,7 @@ def _summary(made: list[Six]) -> list[str]:
     return [
         f"Algorithm 1 predicts jumps at epochs {listed(process.times * L / LR)} that fit "
         f"{', '.join(str(len(s)) for s in process.sets)} points; with their constants for this "
-        f"scale, {listed(process.jump_times(log_scale=-L) / LR)}.",
+        f"scale, {listed(process.half_fit_times(log_scale=-L) / LR)}.",
         *(f"By {six.name}: {listed(six.drop_epochs)}." for six in made),
         f"Squared norm at the end {made[-1].run['norm2'][-1]:.4f}, predicted {process.norm2:.4f}; "
         f"the smallest interpolating network has {process.min_norm2:.2f}.",

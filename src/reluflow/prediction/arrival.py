@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.prediction.crew import Crew
-from reluflow.prediction.polish import Polished, keeps_sides, polish
+from reluflow.landscape.alignment import D
+from reluflow.prediction.crew import NO_PULL, Crew, first_total
+from reluflow.prediction.polish import ON, Polished, keeps_sides, polish
 
 Array = NDArray[np.float64]
 
@@ -16,6 +17,7 @@ _NEAR = 1e-5  # relative distance at which a critical point ends the phase
 _NEAR_UNIQUE = 1e-2  # the same where it is the only one and the tail meets no kink
 _GONE = 1e-6  # an active neuron this small beside the largest, and shrinking, is leaving
 _FAR = 1e-9  # pull, over the largest at first, of a sample that is fitted at infinity only
+_SEPARATED = 1e-3  # pull, over its first, of a sample that is on the right side for good
 _TAIL_NODES = 24
 
 
@@ -40,15 +42,33 @@ def _leaving(crew: Crew, c: Array) -> NDArray[np.bool_]:
     return small
 
 
+def _far(core: Crew, c: Array) -> NDArray[np.bool_]:
+    """Samples on their way to infinity (margin losses).
+
+    Their pull has become small beside the first one, or too small to move any active neuron while
+    every sample that one of them reads has a growing margin: at a critical point some sample that
+    is read has a margin of 0 or less, since <w_j, D_j> = sum_k |c_k| y_k phi(<w_j, x_k>).
+    """
+    problem = core.problem
+    if not problem.loss.margin:
+        return np.zeros(problem.n, dtype=bool)
+    first = np.abs(problem.pull)
+    far = np.abs(c) < _FAR * first.max()
+    sides = core.acting.U
+    read = ((sides > 0) | ((sides < 0) & (problem.leak > 0.0))).any(axis=0)
+    if not far[read].all() and (np.abs(c) < _SEPARATED * first)[read].all():
+        force = np.linalg.norm(D(problem, core.V, c, tol=ON), axis=1)
+        if (force <= 2.0 * NO_PULL * first_total(problem)).all():
+            far = far | read
+    return far
+
+
 def arrival(crew: Crew, c: Array) -> Arrival | None:
     """The critical point this state is bound for, if it is near enough to be sure."""
-    problem = crew.problem
     leaving = _leaving(crew, c)
     stay = np.flatnonzero(~leaving)
     core = crew.rows(stay, len(stay))
-    far = np.zeros(problem.n, dtype=bool)
-    if problem.loss.margin:
-        far = np.abs(c) < _FAR * np.abs(problem.pull).max()
+    far = _far(core, c)
     if far.all():
         return Arrival(None, leaving, far)
     found = polish(core, far)

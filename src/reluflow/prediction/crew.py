@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 Sides = NDArray[np.int8]
 
 NO_PULL = 7e-13  # |D| below this times the first sum of |c_k||x_k| is no pull
+NO_RATE = 1e-10  # rates below this times the first sum of |c_k||x_k| are zero
 _PARALLEL = 7e-15  # the same in the kernels, against the sum they are given
 
 
@@ -145,8 +146,15 @@ class Crew:
 
     def moved(self, c: Array, t: float) -> Crew:
         """Everybody after a time t under the constant pull c."""
+        return self.move(c, t)[0]
+
+    def move(self, c: Array, t: float) -> tuple[Crew, Array]:
+        """Everybody after a time t under the constant pull c, and by how much log norms grew.
+
+        The growth has all its digits where log norms themselves are too large to show it.
+        """
         _, _, V, log, U, _ = self._ride(c, t)
-        return replace(self, V=V, log=self.log + log, U=U)
+        return replace(self, V=V, log=self.log + log, U=U), log
 
     def settled(self, c: Array) -> Settled:
         """Limit directions and rates of everybody under the constant pull c."""

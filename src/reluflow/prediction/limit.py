@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from reluflow.errors import ReluflowError
 from reluflow.landscape.bound import max_G
 from reluflow.network import Network
-from reluflow.prediction.process import JumpProcess, Lazy
-from reluflow.prediction.staircase import BUDGET, NO_RATE, Plateau, Staircase
+from reluflow.prediction.balance import balance_words
+from reluflow.prediction.crew import NO_RATE
+from reluflow.prediction.process import ON_BALANCE, JumpProcess, Lazy
+from reluflow.prediction.staircase import BUDGET, Plateau, Staircase
 from reluflow.prediction.starts import Start, from_directions, from_infinite_width, from_network
 from reluflow.prediction.transit import remaining_loss
 from reluflow.problem import Problem
@@ -19,6 +22,8 @@ from reluflow.runtime.interrupt import Interrupt
 
 Array = NDArray[np.float64]
 
+_AT_REST = 20.0  # relaxation times that a plateau lasts if a run is to come to rest on it
+_RESTLESS = 1000.0  # log(1/scale) beyond which a plateau is said to need a very small scale
 _FITTED = 1e-20  # loss, relative to the silent network's, that counts as interpolation
 
 
@@ -70,15 +75,18 @@ def limit(
         ``ending`` says how it ends: "interpolates" (loss 0), "global" (no further neuron of any
         direction would lower the loss), "spurious" (one would, by rate ``gain``, but none of the
         dormant ones grows), "infinity" (margin losses: all samples are fitted with growing
-        margin, towards ``limit_direction``), "budget" or "unresolved".
+        margin, towards ``limit_direction``), "budget" or "unresolved". Where neurons shrink below
+        their start, so that any imbalance of |a| and |w| would change what follows, ", exact
+        balance" is added to it, and ``status`` names them.
 
     Notes
     -----
     [TLB26]_ proves this for orthonormal inputs, where `reluflow.prediction.algorithm1` is its
     closed form. For general data it is a computation, not a theorem: each saddle comes with its
     stationarity residual, and gaps between jump times say how small a scale must be to show the
-    same order. ``offsets`` are the constants of the real half-fit times
-    :math:`t_i = \tau_i \log(1/scale) + C_i`, scale being the largest |w_j| of the start.
+    same order. ``offsets`` are the constants of the real times
+    :math:`t_i = \tau_i \log(1/scale) + C_i` at which half of the fall of the loss across jump i is
+    done, scale being the largest |w_j| of the start.
 
     Examples
     --------
@@ -149,6 +157,14 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
             "neurons that are still dormant: they would be felt only when log log t is of the "
             "order of log(1/scale)"
         )
+    balance = ""
+    if ending not in ("budget", "unresolved"):
+        starts, pulls = [each.start for each in plateaus], [each.pull for each in plateaus]
+        who = [jump.members for jump in jumps]
+        balance = balance_words(problem, stairs.shrunk, who, starts, pulls)
+    if balance:
+        ending, status = f"{ending}{ON_BALANCE}", f"{status} {balance}"
+    status += _restless(plateaus)
     return JumpProcess(
         problem=problem,
         signs=start.signs,
@@ -169,11 +185,33 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
         limit_direction=direction,
         view=start.view,
         undetermined=tuple(notes),
+        balance=balance,
         weights=start.weights,
         offsets=np.array([jump.offset for jump in jumps]),
         constants=constants,
         relaxation=np.array([plateau.relaxation for plateau in plateaus]),
         residuals=np.array([plateau.residual for plateau in plateaus]),
+    )
+
+
+def _restless(plateaus: list[Plateau]) -> str:
+    """Words on plateaus that runs from scales like e^-1000 leave before they are at rest."""
+    needed = {
+        i: _AT_REST * here.relaxation / (after.start - here.start)
+        for i, (here, after) in enumerate(pairwise(plateaus))
+        if i and np.isfinite(here.relaxation) and after.start > here.start
+    }
+    late = [i for i, L in needed.items() if L > _RESTLESS]
+    if not late:
+        return ""
+    which = (
+        f"Plateau {late[0]} comes"
+        if len(late) == 1
+        else f"Plateaus {', '.join(map(str, late))} come"
+    )
+    return (
+        f" {which} to rest before the next jump only from scales below "
+        f"e^-{max(needed[i] for i in late):.2g}; a run from a larger one need not show the level."
     )
 
 

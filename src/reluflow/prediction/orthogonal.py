@@ -59,7 +59,8 @@ def algorithm1(
         "tie": groups that reach size 1 together and share samples. Then the limit depends on more
         than signs and labels, and ``branches`` has the process with each group going first.
         Groups that tie on disjoint samples all jump. With a network, ``offsets`` has the
-        constants C_i of the times :math:`L \tau_i + C_i` at which f = y/2.
+        constants C_i of the times :math:`L \tau_i + C_i` at which half of the fall of the loss
+        is done; ``half_fit_times`` are those at which f = y/2.
 
     Notes
     -----

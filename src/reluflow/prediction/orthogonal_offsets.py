@@ -111,6 +111,16 @@ def realigned_offset(fitted: Array, rest: Array, v: float) -> Array:
     return np.log1p(U / S) - math.log(2.0) + 2.0 * ratio
 
 
+def half_fall(growth: Array) -> Array:
+    r"""How long before the half fit f = y/2 of a jump its loss has fallen half of the way.
+
+    With :math:`g = \kappa v` the rate at which the group grew, all residuals of its samples are
+    :math:`y_k \rho(s)`, :math:`\rho = 1/(1 + e^{2s})`, :math:`s = g (t - t_i)`. The loss is half
+    way where :math:`\rho^2 = 1/2`, that is :math:`s = \tfrac12 \log(\sqrt2 - 1)`.
+    """
+    return -0.5 * math.log(math.sqrt(2.0) - 1.0) / growth
+
+
 def jump_offsets(
     starts: Array,
     times: Sequence[float],
@@ -122,11 +132,12 @@ def jump_offsets(
     rate: float,
     tol: float,
 ) -> Array:
-    r"""C_i of every jump: when f reaches y/2 on the samples of jump i.
+    r"""C_i of every jump: when half of the fall of the loss across jump i is done.
 
     The log-norm of a group is -L + ``starts`` + rate S t on the first plateau and is changed by
-    `realigned_offset` at each jump that takes samples from it; jump i is half done when it
-    reaches (1/2) log v_i. nan after two jumps at the same time take samples from one group.
+    `realigned_offset` at each jump that takes samples from it; f is y/2 on the samples of jump i
+    when it reaches (1/2) log v_i, and the loss is half way `half_fall` before that. nan after two
+    jumps at the same time take samples from one group.
 
     Parameters
     ----------
@@ -153,4 +164,5 @@ def jump_offsets(
         log[touched[times[i] - last[touched] <= tol * times[i]]] = np.nan
         last[touched] = times[i]
         before = C[i]
-    return C
+    growth = np.array([rate * float(sizes[i][who[i]]) for i in range(K)])
+    return C - half_fall(growth)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
+from reluflow.prediction.orthogonal_offsets import half_fall
 from reluflow.prediction.process import Array, Indices, JumpProcess, Mask
 
 
@@ -78,13 +79,21 @@ class OrthogonalProcess(JumpProcess):
         a = [s * math.sqrt(size) for s, _, size in parts]
         return Network(np.array(W), np.array(a), bias=self.problem.bias)
 
+    def half_fit_times(self, scale: float | None = None, log_scale: float | None = None) -> Array:
+        """Real times at which f = y/2 on the samples of each jump, from a start of this scale.
+
+        [TLB26]_ reads jumps so; ``jump_times`` are the earlier times at which the loss is half way.
+        """
+        if self.offsets is None or not self.n_jumps:
+            raise ReluflowError(
+                "the times of fits need a jump and the initial weights: "
+                "call algorithm1(problem, net) with a network"
+            )
+        growth = np.array([self.rates[i, who[0]] for i, who in enumerate(self.neurons)])
+        return self.jump_times(scale, log_scale) + half_fall(growth)
+
     def first_half_fit_time(
         self, log_scale: float | None = None, scale: float | None = None
     ) -> float:
         """Real time at which the first fitted samples reach f = y/2, from a start of this scale."""
-        if self.offsets is None or not self.n_jumps:
-            raise ReluflowError(
-                "the time of the first fit needs a jump and the initial weights: "
-                "call algorithm1(problem, net) with a network"
-            )
-        return self.jump_time(0, scale, log_scale)
+        return float(self.half_fit_times(scale, log_scale)[0])

@@ -21,8 +21,12 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
+ON_BALANCE = ", exact balance"
+"""Added to an ending that holds for exactly balanced starts, |a| = |w|, alone."""
+
+_CONCLUSIONS = ("interpolates", "spurious", "global", "stationary", "infinity")
 ENDINGS = (
-    "interpolates", "spurious", "global", "stationary", "infinity", "tie", "budget", "unresolved",
+    *_CONCLUSIONS, *(f"{word}{ON_BALANCE}" for word in _CONCLUSIONS), "tie", "budget", "unresolved",
 )  # fmt: skip
 
 
@@ -66,7 +70,8 @@ class JumpProcess:
     status : str
         How the process ends, in a sentence.
     ending : str
-        The same as a code: one of :data:`ENDINGS`.
+        The same as a code: one of :data:`ENDINGS`; ", exact balance" is part of it where the
+        conclusion holds for |a| = |w| beyond rounding alone.
     gain, gain_bound : float
         Largest growth rate a further neuron could have at the end, max of :math:`s G_c(v)` over
         unit v and signs, found and bounded from above; nan if unknown, 0 at a global minimum.
@@ -76,11 +81,15 @@ class JumpProcess:
         What was assumed of the start.
     undetermined : tuple of str
         What the limit leaves open, with the neurons concerned and their jumps, if they jump.
+    balance : str
+        Empty, or a sentence on the neurons that shrink below their start: any imbalance of |a| and
+        |w| would change what follows. It is part of ``status``.
     weights : array (m,) or None
         Infinite width: share of the population that each neuron stands for.
     offsets : array (K,) or None
-        C_i of the real jump times :math:`t_i = L \tau_i + C_i`, for a start whose largest inner
-        weight has norm ``scale``; nan where unknown.
+        C_i of the real jump times :math:`t_i = L \tau_i + C_i`, at which half of the fall of the
+        loss across jump i is done, for a start whose largest inner weight has norm ``scale``; nan
+        where unknown.
     constants : array (K+1, m) or None
         On plateau i a dormant neuron has :math:`\log|w_j| = L \beta_j(t/L) + K_j` in real time t;
         these are the K_j, nan for active and dead neurons.
@@ -118,6 +127,7 @@ class JumpProcess:
     relaxation: Array | None = None
     residuals: Array = field(default_factory=lambda: np.empty(0))
     branches: tuple[JumpProcess, ...] = ()
+    balance: str = ""
 
     def __post_init__(self) -> None:
         if self.ending not in ENDINGS:
@@ -172,7 +182,10 @@ class JumpProcess:
         return self.losses[self.plateau_at(tau)]
 
     def jump_times(self, scale: float | None = None, log_scale: float | None = None) -> Array:
-        """Real times of all jumps from a start of this scale: L times[i], plus known offsets."""
+        """Real times of all jumps from a start of this scale: L times[i], plus known offsets.
+
+        Each is the time at which the loss is (losses[i] + losses[i + 1]) / 2, whatever the loss.
+        """
         times = log_inverse(scale, log_scale) * self.times
         if self.offsets is not None:
             times = times + np.nan_to_num(self.offsets)

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from reluflow.prediction.crew import Crew, Settled, Sides, first_total
+from reluflow.prediction.balance import BELOW, Shrunk
+from reluflow.prediction.crew import NO_RATE, Crew, Settled, Sides, first_total
 from reluflow.prediction.polish import ON
 from reluflow.prediction.transit import STOPPED, Transit, transit
 from reluflow.problem import Problem
@@ -26,7 +27,6 @@ from reluflow.problem import Problem
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-NO_RATE = 1e-10  # rates below this times the first sum of |c_k||x_k| are zero
 SPENT = "the budget of jumps is spent and neurons still grow"
 BUDGET = (STOPPED, SPENT)
 _SAME = 1e-7  # directions closer than this are one
@@ -103,6 +103,7 @@ class Staircase:
         self.plateaus: list[Plateau] = []
         self.jumps: list[Jump] = []
         self.trouble = ""
+        self.shrunk: list[Shrunk] = []
         self._note_plateau(0.0, relaxation)
 
     def run(self, max_jumps: int, tie: float, tick: Callable[[], bool]) -> None:
@@ -110,6 +111,7 @@ class Staircase:
         while not self.trouble and len(self.jumps) < max_jumps:
             group, gap = self._next(tie)
             if not group:
+                self._note_shrunk(np.inf)
                 return
             if tick():
                 self.trouble = STOPPED
@@ -135,6 +137,7 @@ class Staircase:
     def _jump(self, group: list[Unit], gap: float, tick: Callable[[], bool]) -> None:
         lead = group[0]
         tau, C = max(-lead.A / lead.g, self.tau), -lead.constant / lead.g
+        self._note_shrunk(tau)
         start = _SMALL / lead.g
         riders = [u for u in self.dormant if not any(u is g for g in group)]
         crew = Crew.of(
@@ -149,7 +152,7 @@ class Staircase:
             np.array([u.U for u in (*self.active, *group, *riders)]),
             len(self.active) + len(group),
         )
-        found = transit(crew, start, len(group), tick=tick)
+        found = transit(crew, start, tick=tick)
         self.tau = tau
         half = np.nan if self.diverging else C + found.half  # a divergence has no last constant
         self.diverging = self.diverging or found.diverging
@@ -165,6 +168,15 @@ class Staircase:
         self.pull = found.pull
         self._settle(riders, found, tau, C)
         self._note_plateau(found.residual, found.relaxation)
+
+    def _note_shrunk(self, until: float) -> None:
+        """Note dormant units whose exponents fall below those of the start on this plateau."""
+        known = {j for group in self.shrunk for j in group.members.tolist()}
+        for u in self.dormant:
+            if u.g >= 0.0 or u.A + u.g * until >= -1.0 - BELOW or known >= set(u.members.tolist()):
+                continue
+            since = max(self.tau, (-1.0 - u.A) / u.g)
+            self.shrunk.append(Shrunk(np.sort(u.members), since, u.v, u.s, u.U))
 
     def _reads(self, u: Unit) -> NDArray[np.bool_]:
         """Samples on which a unit is active."""

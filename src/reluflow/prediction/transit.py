@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import KroghInterpolator
 from scipy.optimize import brentq
-from scipy.special import logsumexp
 
 from reluflow.prediction.arrival import Arrival, arrival, ride_tail
 from reluflow.prediction.crew import Crew, Settled, first_total
@@ -30,7 +29,10 @@ from reluflow.problem import Problem
 
 Array = NDArray[np.float64]
 
+EPS = float(np.finfo(np.float64).eps)
 STOPPED = "stopped before the next critical point"
+AT_REST = "the active neurons no longer move, where no critical point could be confirmed"
+_FINEST = 1e-13  # error of a step below which rounding of the directions would be measured
 _PATIENCE = 150  # steps without a kink after which the stretch ahead is called smooth
 
 
@@ -56,8 +58,7 @@ class Transit:
         For each tracer, the limit of log|w(t)| - rate t after the phase, if log|w(t)| - rate t
         tended to 0 before it, t = 0 being where the group would reach norm 1 unhindered.
     half : float
-        Half-fit time on that clock: the squared norm of the group is half of what it becomes (in
-        a divergence, the loss is half way).
+        When the loss has fallen half of the way across the phase, on that clock.
     diverging : bool
         Whether some samples are fitted only at infinity (margin losses).
     leaving : array (n_active,), bool
@@ -79,18 +80,38 @@ class Transit:
     trouble: str
 
 
-def _midpoint(crew: Crew, c: Array, h: float) -> Crew:
-    """One step of length h; c is the pull at its start."""
-    return crew.moved(crew.acting.moved(c, 0.5 * h).pull(), h)
+def _midpoint(crew: Crew, c: Array, h: float) -> tuple[Crew, Array]:
+    """One step of length h and the growth of log norms; c is the pull at its start."""
+    return crew.move(crew.acting.moved(c, 0.5 * h).pull(), h)
+
+
+def _felt(whole: Crew, two: Crew) -> float:
+    """Difference of two pulls beyond the rounding of the outputs, in units of the first pull."""
+    problem = two.problem
+    f = two.outputs()
+    with np.errstate(over="ignore", invalid="ignore"):  # a trial step may go too far
+        size = np.exp(2.0 * two.acting.log).sum() * np.linalg.norm(problem.X, axis=1)
+        rounding = 4.0 * EPS * problem.weight * problem.loss.bend(f, problem.y) * size
+        gap = np.abs(problem.pull_at(f) - whole.pull()) - rounding
+    return float(np.maximum(gap, 0.0).max() / np.abs(problem.pull).max())
 
 
 def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
-    """A doubled step and the size of its error (log norms and directions alike)."""
-    whole = _midpoint(crew, c, h)
-    first = _midpoint(crew, c, 0.5 * h)
-    two = _midpoint(first, first.pull(), 0.5 * h)
-    turn, grow = two.V - whole.V, two.log - whole.log
-    error = max(np.abs(turn).max(), np.abs(grow).max())
+    """A doubled step and the size of its error: growth of log norms, directions, and the pull.
+
+    The pull is measured in units of the first: where samples are long beside the differences that
+    count (raw columns of a table) outputs are wrong long before directions are. Growths over the
+    step are compared, not log norms: a dormant neuron may have a log norm of 1e9 and more, whose
+    last digit is worth more than the tolerance. Of a difference only what is above the rounding of
+    what is compared counts.
+    """
+    whole, growth = _midpoint(crew, c, h)
+    first, one = _midpoint(crew, c, 0.5 * h)
+    two, other = _midpoint(first, first.pull(), 0.5 * h)
+    turn, grow = two.V - whole.V, one + other - growth
+    rounding = 4.0 * EPS * (np.abs(growth) + np.abs(one) + np.abs(other))
+    error = max(np.abs(turn).max(), np.maximum(np.abs(grow) - rounding, 0.0).max())
+    error = max(error, _felt(whole, two))
     if not np.isfinite(error):
         return two, np.inf
     if (two.U != whole.U).any():
@@ -103,7 +124,6 @@ def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
 def transit(
     crew: Crew,
     start: float,
-    n_group: int,
     *,
     tol: float = 1e-5,
     max_steps: int = 100_000,
@@ -118,8 +138,6 @@ def transit(
         are their rates times ``start``.
     start : float
         Clock time at the start; the group has log norm rate times ``start``.
-    n_group : int
-        Size of the group.
     tol : float
         Error of one doubled step, before extrapolation; less where the pull is weak.
     max_steps : int
@@ -145,7 +163,7 @@ def transit(
                     patience = 3
                 trail += [(t + passed, acting) for passed, acting in way]
                 t, c, tried = t + way[-1][0], crew.pull(), np.inf
-        fine = tol * min(1.0, max(1e-4, 100.0 * np.abs(c).max() / loudest))
+        fine = max(_FINEST, tol * min(1.0, max(1e-4, 100.0 * np.abs(c).max() / loudest)))
         while True:
             new, error = _step(crew, c, h)
             if error <= fine or h < 1e-12 / unit:
@@ -165,7 +183,9 @@ def transit(
             tried = speed
             done = arrival(crew, c)
             if done is not None:
-                return _finish(crew, t, done, trail, n_group)
+                return _finish(crew, t, done, trail)
+            if speed == 0.0:  # every further step would be the same, and longer
+                return _given_up(crew, c, t, AT_REST)
             if step >= checked + _PATIENCE:
                 checked = step
                 if _no_progress(trail, tol):  # the error of the steps hides the way that is left
@@ -184,7 +204,6 @@ def _finish(
     t: float,
     done: Arrival,
     trail: list[tuple[float, Crew]],
-    n_group: int,
 ) -> Transit:
     """Carry the tracers along the tail, let them settle, and find the half-way time."""
     riding, left, found, leaving = crew.riding, t, done.found, done.leaving
@@ -211,28 +230,27 @@ def _finish(
             0.1 * left,  # the phase itself, which comes within e^-10 of its end
         ),
         gains=settled.offsets - settled.rates * t,
-        half=_half_time(trail, acting, 0 if done.far.any() else n_group, c),
+        half=_half_time(trail, _loss_after(acting, c, done.far)),
         diverging=bool(done.far.any()),
         leaving=leaving,
         trouble="",
     )
 
 
-def _half_time(trail: list[tuple[float, Crew]], after: Crew, n_group: int, c: Array) -> float:
-    """When the group's squared norm, or in a divergence the loss, was half way."""
-    problem = after.problem
-    if n_group:
-        final = logsumexp(2.0 * after.log[-n_group:]) - np.log(2.0)
+def _loss_after(acting: Crew, c: Array, far: NDArray[np.bool_]) -> float:
+    """Loss at the end of the phase; samples on their way to infinity have none left."""
+    if far.any():
+        return remaining_loss(acting.problem, acting.outputs(), c)
+    return float(acting.problem.value(acting.outputs()))
 
-        def progress(crew: Crew) -> float:
-            return float(logsumexp(2.0 * crew.log[-n_group:]) - final)
 
-    else:
-        left = remaining_loss(problem, after.outputs(), c)
-        middle = 0.5 * (left + float(problem.value(trail[0][1].outputs())))
+def _half_time(trail: list[tuple[float, Crew]], after: float) -> float:
+    """When the loss was half way from that of the first state to ``after``; nan if it never was."""
+    problem = trail[0][1].problem
+    middle = 0.5 * (float(problem.value(trail[0][1].outputs())) + after)
 
-        def progress(crew: Crew) -> float:
-            return middle - float(problem.value(crew.outputs()))
+    def progress(crew: Crew) -> float:
+        return middle - float(problem.value(crew.outputs()))
 
     past = next((i for i, (_, crew) in enumerate(trail) if progress(crew) >= 0.0), 0)
     if past == 0:

@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
 def as_dict(process: JumpProcess, full: bool) -> dict[str, Any]:
     """Plain data of a process; see :meth:`JumpProcess.to_dict`."""
     names = ["times", "losses", "gaps", "residuals", "status", "ending", "gain", "gain_bound"]
-    names += ["view", "undetermined", "offsets", "signs", "weights"]
+    names += ["view", "undetermined", "balance", "offsets", "signs", "weights"]
     if full:
         names += ["rates", "exponents", "active"]
     out = {name: getattr(process, name) for name in names}

@@ -64,8 +64,9 @@ def jump_error(
     r"""Jump times of a gradient flow on random data against those of the limit process.
 
     With L = log(1/scale), ``error`` is the largest :math:`|t_i / L - \tau_i| / \tau_i` over the
-    jumps i, :math:`t_i` the time at which the jumping group of :func:`reluflow.flow` has half the
-    squared norm of its saddle and :math:`\tau_i` from :func:`reluflow.limit`; it falls like C/L.
+    jumps i, :math:`t_i` the time at which the loss of :func:`reluflow.flow` has fallen half of the
+    way from one plateau to the next and :math:`\tau_i` from :func:`reluflow.limit`; it falls like
+    C/L.
     ``corrected`` is the same for :math:`\tau_i + C_i / L` with the known constants :math:`C_i`.
 
     Parameters
@@ -90,14 +91,18 @@ def jump_error(
     L = -log10_scale * math.log(10.0)
     predicted = process.jump_times(log_scale=-L)
     end = 1.5 * float(predicted[-1]) + 200.0
-    near = (predicted[:, None] + np.linspace(-60.0, 60.0, 601)).ravel()
+    around = np.concatenate([np.linspace(-60.0, 60.0, 601), np.linspace(-2.0, 2.0, 401)])
+    near = (predicted[:, None] + around).ravel()
     times = np.unique(np.clip([*near, *np.linspace(0.0, end, 2001)], 0.0, end))
     run = flow(problem, net.scaled(-L), t_end=end, save=times, observe=["log_norms"])
-    t = np.empty(process.n_jumps)
-    for i, group in enumerate(process.neurons):
-        half = logsumexp(2.0 * process.networks[i + 1].log_norms[group]) - math.log(2.0)
-        t[i] = _passing(run.times, logsumexp(2.0 * run["log_norms"][:, group], axis=1), half)
-    if not np.isfinite(t).all():
+    halves = 0.5 * (process.losses[:-1] + process.losses[1:])
+    t = np.array([_passing(run.times, -np.asarray(run.loss), -half) for half in halves])
+    grown = all(
+        logsumexp(2.0 * run["log_norms"][:, group], axis=1).max()
+        >= logsumexp(2.0 * process.networks[i + 1].log_norms[group]) - math.log(2.0)
+        for i, group in enumerate(process.neurons)
+    )
+    if not (np.isfinite(t).all() and grown):
         raise ReluflowError(
             "a group that jumps in the limit does not grow at this scale: its jumps come in "
             "another order"
