@@ -217,7 +217,7 @@ def look(X, size, z, pattern, seen):
 
 @inner
 def locate(bound, z):
-    """Arc of the circle with the direction of (z_0, z_1), not 0, and the angle to its nearer end."""
+    """Arc that holds the direction of (z_0, z_1), not 0, and the angle to its nearer end."""
     angle = math.atan2(z[1], z[0])
     low, high = 0, bound.size
     while low < high:
