@@ -6,6 +6,11 @@ from scipy.integrate import quad
 
 from reluflow import Network, Problem, descend, initialize, limit
 from reluflow.flow import flow
+from reluflow.flow.cones import begin
+from reluflow.flow.landing import land
+from reluflow.flow.solver import Solver
+from reluflow.flow.terms import data_of
+from reluflow.kernels.flow_arrival import STAY
 from reluflow.trajectory.observables import velocity
 
 CROSS, SLIDE, EXIT, BRANCH = 1, 2, 3, 4
@@ -159,3 +164,17 @@ def test_a_neuron_at_rest_on_a_kink_leaves_when_the_pull_returns():
     run = flow(problem, net.scaled(-100 * np.log(10.0) - net.log_norms.max()), t_end=5000.0)
     assert run.status.startswith("The flow reached")
     assert run.loss[-1] == pytest.approx(limit(problem, net).losses[-1], abs=1e-7)
+
+
+@pytest.mark.parametrize(("accepted", "first"), [(1.2, 1.1), (0.8, 0.75)])
+def test_a_landing_ends_on_the_kink_but_not_beyond_the_accepted_step(accepted, first):
+    """w_2 falls through 0 at a known time; Newton's method from 3/4 of it would leave the step."""
+    problem = Problem(np.eye(2), [1.0, -1.0])
+    net = Network([[1.0, 0.3]], [2.0], log_scale=TINY)
+    when = flow(problem, net, t_end=3.0).events["time"][0]
+    state, _ = begin(problem, net, data_of(problem, "time"), STAY)
+    trial = Solver(state, 1e-8, STAY).trial
+    trial.attempt(accepted * when)
+    trial.dense()
+    landed = land(trial, 0, 1, first * when)
+    assert landed == pytest.approx(when if accepted > 1.0 else first * when, rel=1e-12)

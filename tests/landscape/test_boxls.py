@@ -95,3 +95,36 @@ def test_products_with_free_rows_vanish_to_full_precision():
         box_least_norm(base, Z, 0.0, slopes, D)
         assert slopes[0] == pytest.approx(small, rel=1e-4)
         assert abs(D[2]) < 1e-15
+
+
+@pytest.mark.parametrize("power", [-900, -700, -540, 500])
+def test_the_unit_of_the_rows_does_not_matter(power):
+    """The pulls of a margin loss become as small as one likes; their squares are no floats."""
+    rng = np.random.default_rng(2)
+    unit = 2.0**power
+    for lo in (0.0, 0.2, -1.0):
+        for _ in range(30):
+            k, d = rng.integers(1, 8), rng.integers(1, 5)
+            Z, base = rng.normal(size=(k, d)), rng.normal(size=d)
+            slopes, D, scaled, E = np.empty(k), np.empty(d), np.empty(k), np.empty(d)
+            box_least_norm(base, Z, lo, slopes, D)
+            box_least_norm(unit * base, unit * Z, lo, scaled, E)
+            np.testing.assert_allclose(E / unit, D, atol=1e-12)
+            if k <= d:  # independent rows: slopes are unique
+                np.testing.assert_allclose(scaled, slopes, atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-170, 1e-300])
+def test_a_row_whose_square_is_no_float(size):
+    """It is judged at its own size: beside a large base it goes to the bound that helps."""
+    base, D = np.array([1.0, 1.0]), np.empty(2)
+    for side, bound in ((-size, 1.0), (size, 0.2)):
+        slopes = np.empty(1)
+        box_least_norm(base, np.array([[side, 0.0]]), 0.2, slopes, D)
+        assert slopes[0] == bound
+        np.testing.assert_array_equal(D, base)
+    slopes = np.empty(2)
+    rows = np.array([[-2.0 * size, 0.0], [0.0, 1.0]])
+    box_least_norm(np.array([size, -0.5]), rows, 0.0, slopes, D)
+    assert slopes[1] == pytest.approx(0.5, rel=1e-12)
+    np.testing.assert_allclose(D, 0.0, atol=1e-15)

@@ -18,6 +18,13 @@ from reluflow.kernels.flow_vector import normalise
 Array = NDArray[np.float64]
 
 
+def lengths(D: Array) -> Array:
+    """|D_u| of each row, also where its square is no float."""
+    top = np.max(np.abs(D), axis=1, initial=0.0)
+    safe = np.where((top > 0.0) & np.isfinite(top), top, 1.0)
+    return np.asarray(np.linalg.norm(D / safe[:, None], axis=1) * safe)
+
+
 class Present:
     """A :class:`State` with the field it moves in.
 
@@ -46,7 +53,7 @@ class Present:
         n = s.data.y.size
         self.f, self.c, self.D = np.empty(n), np.empty(n), np.empty((s.U.shape[0], s.d))
         self.log_loss = field(s.data, s.cones, s.C, self.f, self.c, self.D)
-        self.rates = np.linalg.norm(self.D, axis=1)
+        self.rates = lengths(self.D)
         safe = np.where(self.rates > 0, self.rates, 1.0)
         self.unit = self.D / safe[:, None]
         self.top = max(self.top, self.fastest)

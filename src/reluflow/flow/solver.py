@@ -22,6 +22,7 @@ LONGEST = 4.0  # most e-folds of growth in one step
 REBASE = 2.0  # a propagator is renewed once it may have grown by this many e-folds
 NOBODY = np.empty(0, np.int64)
 _UNSURE = 8  # arrivals in a row after which the present pull is not trusted
+_UNDECIDED = range(32, 72)  # those after which the next step is half as long
 
 
 class Taken(NamedTuple):
@@ -102,7 +103,13 @@ class Solver(Present):
         return c
 
     def _arrive(self, which: Index, k: int, c: Array) -> None:
-        """Settle neurons that stand on the kink of sample k now."""
+        """Settle neurons that stand on the kink of sample k now.
+
+        Where no side lasts, shorter steps let a neuron pass within the tolerance of signs, by
+        which kinks that meet in one point come apart.
+        """
+        if self.stuck in _UNDECIDED:
+            self.h = 0.5 * self.trial.frame.h
         self.state.sync()
         self.settle(which, k, c)
         self.renew()

@@ -4,22 +4,22 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import norm
+
+FAR = 1e150
 
 
 @inner
-def _free_solution(q, Z, free, f, Q, R, x):
-    """Minimise |q + sum_i x_i Z[free[i]]| over the first f free rows, by Gram-Schmidt twice.
+def _free_solution(q, E, size, free, f, Q, R, x):
+    """Minimise |q + sum_i x_i size_i E_i| over the first f free unit rows E, by Gram-Schmidt twice.
 
     Returns False when a row depends on the earlier ones (x is then not written).
     """
     d = q.size
     for c in range(f):
-        row = Z[free[c]]
-        size = 0.0
+        row = E[free[c]]
         for i in range(d):
             Q[c, i] = row[i]
-            size += row[i] * row[i]
-        size = np.sqrt(size)
         for b in range(c):
             R[b, c] = 0.0
         for _ in range(2):
@@ -30,11 +30,8 @@ def _free_solution(q, Z, free, f, Q, R, x):
                 R[b, c] += p
                 for i in range(d):
                     Q[c, i] -= p * Q[b, i]
-        left = 0.0
-        for i in range(d):
-            left += Q[c, i] * Q[c, i]
-        left = np.sqrt(left)
-        if left <= 1e-12 * size or left == 0.0:
+        left = norm(Q[c])
+        if left <= 1e-12:
             return False
         R[c, c] = left
         for i in range(d):
@@ -54,6 +51,8 @@ def _free_solution(q, Z, free, f, Q, R, x):
         for b in range(c + 1, f):
             x[c] -= R[c, b] * x[b]
         x[c] /= R[c, c]
+    for c in range(f):  # a slope beyond FAR is outside the box anyway
+        x[c] = min(max(x[c] / size[free[c]], -FAR), FAR)
     return True
 
 
@@ -64,17 +63,12 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
     On return state holds -1 (at lo), +1 (at 1) or 0 (free) for each row.
     """
     k, d = Z.shape
-    size = np.empty(k)
-    square = 0.0
-    for c in range(d):
-        square += base[c] * base[c]
-    scale = np.sqrt(square)
+    # rows as sizes and unit vectors: products of small rows are no floats
+    size, E = np.empty(k), np.empty((k, d))
     for i in range(k):
-        square = 0.0
+        size[i] = norm(Z[i])
         for c in range(d):
-            square += Z[i, c] * Z[i, c]
-        size[i] = np.sqrt(square)
-        scale += size[i]
+            E[i, c] = Z[i, c] / size[i] if size[i] > 0.0 else 0.0
         slopes[i] = lo if state[i] < 0 else 1.0
         state[i] = -1 if state[i] < 0 else 1
     for c in range(d):
@@ -93,17 +87,20 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
     old_slopes, old_state = np.empty(k), np.empty(k, np.int8)
     old_free = np.empty(most + 1, np.int64)
     for _ in range(20 * (k + 5)):
-        # the bound whose release lowers the norm fastest
-        j, best = -1, 0.0
+        length, terms = norm(D), norm(base)
+        for i in range(k):
+            terms += abs(slopes[i]) * size[i]
+        # the bound whose release lowers the norm fastest, beyond the rounding of D's own terms
+        j, best = -1, 1e-14 * terms
         for i in range(k):
             if state[i] == 0 or banned[i]:
                 continue
             g = 0.0
             for c in range(d):
-                g += Z[i, c] * D[c]
+                g += E[i, c] * D[c]
             g = -g if state[i] < 0 else g
-            if g > 1e-14 * size[i] * scale and g / size[i] > best:
-                j, best = i, g / size[i]
+            if g > best:
+                j, best = i, g
         if j < 0:
             break
         if f == most:  # as many independent free rows as dimensions: D is 0 up to rounding
@@ -127,7 +124,7 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
                 if state[i] != 0:
                     for c in range(d):
                         q[c] += slopes[i] * Z[i, c]
-            ok = _free_solution(q, Z, free, f, Q, R, x)
+            ok = _free_solution(q, E, size, free, f, Q, R, x)
             if not ok:
                 break
             if first and (x[f - 1] - slopes[j]) * side > 0.0:  # rounding: moves out of the box
@@ -159,7 +156,7 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
                     free[kept] = i
                     kept += 1
             f = kept
-        # |D + move|^2 - |D|^2 from the move itself: a small gain is not lost in the squares
+        # |D + move|^2 / |D|^2 - 1 from the move itself: a small gain is not lost in the squares
         gain = 0.0
         for c in range(d):
             trial[c] = base[c]
@@ -167,7 +164,7 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
             for i in range(k):
                 trial[c] += slopes[i] * Z[i, c]
                 move += (slopes[i] - old_slopes[i]) * Z[i, c]
-            gain += move * (2.0 * D[c] + move)
+            gain += move / length * (2.0 * (D[c] / length) + move / length)
         if ok and gain < 0.0:
             for i in range(k):
                 banned[i] = False

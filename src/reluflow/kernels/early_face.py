@@ -65,7 +65,7 @@ def _least_norm(base, X, c, leak, xn, box, nb, slope, D):
     d = base.size
     if nb == 1:
         k = box[0]
-        s = -product(base, X, k) / (c[k] * xn[k] * xn[k])
+        s = -product(base, X, k) / xn[k] / xn[k] / c[k]  # c_k |x_k|^2 may underflow
         slope[k] = min(1.0, max(leak, s))
         for i in range(d):
             D[i] = base[i] + slope[k] * c[k] * X[k, i]

@@ -9,6 +9,7 @@ from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import dot
 
 PARTS = 8  # of a step, at whose ends crossings are looked for
+SHORTEST = 1e-15  # part of a step within which a neuron that rises off a kink is not followed
 
 
 @inner
@@ -25,13 +26,11 @@ def turned(h, p, a, beta, grow, x):
 def root(h, p, a, beta, grow, side, low, high):
     """Where side * turned falls through 0 in [low, high]: secants within the bracket.
 
-    The end that stays is weighted as Anderson and Bjorck have it; every fourth time the bracket
-    is halved.
+    It must be positive at ``low`` and not at ``high``. The end that stays is weighted as Anderson
+    and Bjorck have it; every fourth time the bracket is halved.
     """
     above = side * turned(h, p, a, beta, grow, low)
     below = side * turned(h, p, a, beta, grow, high)
-    if above <= 0.0:
-        return low
     x = high
     for i in range(60):
         last = x
@@ -39,7 +38,7 @@ def root(h, p, a, beta, grow, side, low, high):
         if not low < x < high:
             x = 0.5 * (low + high)
         value = side * turned(h, p, a, beta, grow, x)
-        if value == 0.0 or abs(x - last) <= 1e-16 or high - low <= 1e-16:
+        if value == 0.0 or abs(x - last) <= 4e-16 * x or high - low <= 4e-16 * x:
             break
         if value < 0.0:
             ratio = 1.0 - value / below
@@ -49,6 +48,29 @@ def root(h, p, a, beta, grow, side, low, high):
             ratio = 1.0 - value / above
             below *= (ratio if ratio > 0.0 else 0.5) if last == low else 1.0
             low, above = x, value
+    return x
+
+
+@inner
+def leaves(h, p, a, beta, grow, side, high, floor):
+    """Where a path that starts within ``floor`` of its kink falls off it in [0, high].
+
+    At once if it falls from the start. One that rises comes back later, perhaps much later:
+    between a halving of ``high`` at which it is above 0 and the one before. One that rises, but
+    not above 0, counts as off its kink where it falls through -floor.
+    """
+    speed = h[1] + h[2] + beta * grow * a[0]  # derivative of turned at 0
+    if side * speed <= 0.0:
+        return root(h, p, a, beta, grow, side, 0.0, high) if side * h[0] > 0.0 else 0.0
+    x = high
+    while x > SHORTEST:
+        if side * turned(h, p, a, beta, grow, 0.5 * x) > 0.0:
+            return root(h, p, a, beta, grow, side, 0.5 * x, x)
+        x *= 0.5
+    start = h[0]
+    h[0] += side * floor
+    x = root(h, p, a, beta, grow, side, 0.0, high)
+    h[0] = start
     return x
 
 
@@ -76,17 +98,18 @@ def falls(h, p, a, beta, grow, ch, sh, side, floor):
         reach += abs(beta) * (ch * reach_of(p, 0) + sh * reach_of(a, 0))
     if side * h[0] > reach:
         return 2.0
-    before = side * h[0]
+    start = before = side * h[0]
+    above = 0.0 if start > floor else -1.0  # the last node above 0; none while on the kink
     for i in range(1, PARTS + 1):
         x = i / PARTS
         now = side * turned(h, p, a, beta, grow, x)
         if now < -floor:
-            low, high = (i - 1) / PARTS, x
-            if before < -floor:  # on the wrong side since the start: only if it gets worse
-                if now < before:
-                    return low
-            else:
-                return root(h, p, a, beta, grow, side, low, high)
+            if above >= 0.0:
+                return root(h, p, a, beta, grow, side, above, x)
+            if start >= -floor:
+                return leaves(h, p, a, beta, grow, side, x, floor)
+            if now < before:  # on the wrong side since the start: only if it gets worse
+                return (i - 1) / PARTS
         elif i < PARTS and before > now >= 0.0:  # is there a dip below 0 beside this node?
             after = side * turned(h, p, a, beta, grow, (i + 1.0) / PARTS)
             bend = before - 2.0 * now + after
@@ -95,6 +118,7 @@ def falls(h, p, a, beta, grow, ch, sh, side, floor):
                 dip = lowest(h, p, a, beta, grow, side, low, (i + 1.0) / PARTS)
                 if side * turned(h, p, a, beta, grow, dip) < -floor:
                     return root(h, p, a, beta, grow, side, low, dip)
+        above = x if now > 0.0 else above
         before = now
     return 2.0
 

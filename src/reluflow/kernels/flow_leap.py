@@ -12,43 +12,64 @@ from reluflow.kernels.vectors import along, dot, norm
 
 
 @inner
+def log_size(x):
+    """log |x|, -inf at 0: a part that is absent stays absent, however much it would grow."""
+    return np.log(abs(x)) if x != 0.0 else -np.inf
+
+
+@inner
+def scaled(x, log_factor):
+    """x exp(log_factor), 0 for 0, by halves: the factor alone may be no float."""
+    return x * np.exp(0.5 * log_factor) * np.exp(0.5 * log_factor) if x != 0.0 else 0.0
+
+
+@inner
 def advance(z, D, rate, t):
-    """exp(M t) z for |D| = rate, scaled to unit norm; returns the log of the factor taken out."""
+    """exp(M t) z for |D| = rate, scaled to unit norm; returns the log of the factor taken out.
+
+    Its three parts, across D, growing as exp(rate t) and shrinking as exp(-rate t), may differ by
+    any factor, and each of them may be 0.
+    """
     d = D.size
     p = along(z, D) / rate
     up, down = 0.5 * (p + z[d]), 0.5 * (p - z[d])
-    square = 0.0
-    for e in range(d):
-        z[e] -= (p / rate) * D[e]
-        square += z[e] * z[e]
     grow = rate * t
-    top = np.log(np.sqrt(square) + 1e-320)
-    top = max(top, np.log(abs(up) + 1e-320) + grow, np.log(abs(down) + 1e-320) - grow)
-    up = np.sign(up) * np.exp(np.log(abs(up) + 1e-320) + grow - top)
-    down = np.sign(down) * np.exp(np.log(abs(down) + 1e-320) - grow - top)
+    top = max(log_size(up) + grow, log_size(down) - grow)
     for e in range(d):
-        z[e] = z[e] * np.exp(-top) + (up + down) / rate * D[e]
+        z[e] -= p * (D[e] / rate)
+        top = max(top, log_size(z[e]))
+    if top == -np.inf:
+        return 0.0
+    up = np.sign(up) * np.exp(log_size(up) + grow - top)
+    down = np.sign(down) * np.exp(log_size(down) - grow - top)
+    for e in range(d):
+        z[e] = scaled(z[e], -top) + (up + down) * (D[e] / rate)
     z[d] = up - down
     return top + normalise(z)
 
 
 @inner
 def first_root(A, B, up, down, side):
-    """Least log E >= 0 with side * (A + B (up E + down / E)) falling through 0; inf if none."""
+    """Least log E >= 0 with side * (A + B (up E + down / E)) falling through 0; inf if none.
+
+    The roots are E = q / (B up) and B down / q; E itself may be no float. The slope in log E is
+    q - (B up)(B down) / q at the first, its negative at the second.
+    """
     best = np.inf
-    disc = A * A - 4.0 * B * B * up * down
+    grows, shrinks = B * up, B * down
+    disc = A * A - 4.0 * grows * shrinks
     if disc < 0.0:
         return best
     q = -0.5 * (A + (np.sqrt(disc) if A >= 0.0 else -np.sqrt(disc)))
+    if q == 0.0:
+        return best
+    slope = q - grows * shrinks / q
     for i in range(2):
-        top, low = (q, B * up) if i == 0 else (B * down, q)
-        if low == 0.0 or top / low <= 0.0:
+        top, low, way = (q, grows, slope) if i == 0 else (shrinks, q, -slope)
+        if top == 0.0 or low == 0.0 or (top > 0.0) != (low > 0.0):
             continue
-        E = top / low
-        if not np.isfinite(E):
-            continue
-        when = np.log(E)
-        if when > -1e-12 and side * B * (up * E - down / E) < 0.0:
+        when = np.log(abs(top)) - np.log(abs(low))
+        if when > -1e-12 and side * way < 0.0:
             best = min(best, max(when, 0.0))
     return best
 

@@ -16,6 +16,7 @@ from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import dot, norm
 
 PARTS = np.array([1, 13, 16])  # first stages of a step and of its dense output, and their number
+UNDECIDED = 16  # arrivals in a row at one time, after which the tolerance of signs is doubled
 
 
 @inner
@@ -85,8 +86,10 @@ def along(path, unit, grow, theta, z):
 
 
 @inner
-def carry(data, method, z, u, theta, hi, h, cn, rules, grown, weight, extra):
+def carry(data, method, z, u, theta, hi, h, cn, rules, noise, grown, weight, extra):
     """Carry a neuron from theta to its next kink, or to hi, of a step of size h.
+
+    A sign is lost only beyond ``noise`` |w||x_k|.
 
     Returns where it is, the sample it meets (-1: a zero of a, -2: none), and the log growth since
     ``grown`` was 0. With weight > 0 the neuron's outputs (times weight) at ``method.times`` are
@@ -125,7 +128,7 @@ def carry(data, method, z, u, theta, hi, h, cn, rules, grown, weight, extra):
         )
         coefficients(z, v, K, method.D, step * h, F)
         faces = has_face(u)
-        x, hit = first_event(data, u, F, unit, grow, faces, rules.noise)
+        x, hit = first_event(data, u, F, unit, grow, faces, noise)
         if faces:
             out, k = first_exit(data, u, cn, theta, theta + step, rules.floor)
             if out <= 1.0 and (out - theta) / step < x:
@@ -183,14 +186,16 @@ def trace_some(
                     along(path, frame.unit[g], frame.rate[g] * frame.h, method.times[s], z)
                     add_outputs(data, U[g], z, -np.exp(2.0 * ls[j]), extra[s])
         log[0, 0] = 0
-        grown, hit = 0.0, sample[j]
+        grown, hit, still = 0.0, sample[j], 0
         for _ in range(50 * (n + 4) + 1):
             pull_at(cn, lo, c)
             arrive(data, V[i], Zt[i], c, hit, start + lo * frame.h, log, rules.policy)
+            before, noise = lo, rules.noise * 2.0 ** max(0, still - UNDECIDED)
             lo, hit, grown = carry(
-                data, method, Zt[i], V[i], lo, hi, frame.h, cn, rules, grown, weight, extra
+                data, method, Zt[i], V[i], lo, hi, frame.h, cn, rules, noise, grown, weight, extra
             )
             if hit == -2:
                 break
+            still = still + 1 if lo <= before else 0
         lt[i] += grown
         flush(log, j, events)

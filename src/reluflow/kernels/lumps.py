@@ -28,6 +28,7 @@ N_COUNTS = 12
 
 ROUNDING = 2.3e-16
 CLOSE = 1e-9  # angle below which a neuron counts as lying on a hyperplane
+NO_ANGLE = 1e-290  # |w| below which its angle is not told by floats: 0 has none
 BLOCK = 256  # neurons added up at once in the moments
 FAR = 100  # powers of two between a neuron and its cone above which the cone changes its level
 
@@ -216,7 +217,7 @@ def look(X, size, z, pattern, seen):
 
 @inner
 def locate(bound, z):
-    """Arc of the circle that holds the direction (z_0, z_1), and the angle to its nearer end."""
+    """Arc that holds the direction of (z_0, z_1), not 0, and the angle to its nearer end."""
     angle = math.atan2(z[1], z[0])
     low, high = 0, bound.size
     while low < high:
@@ -240,9 +241,10 @@ def inspect(L, z, u, seen):
     """(slack to the nearest hyperplane, whether the signs are not those of cone u, arc).
 
     With two features the arc tells the cone without a look at the samples, unless the neuron
-    lies on a hyperplane to rounding; then, and with more features, the arc is NONE.
+    lies on a hyperplane to rounding, or on all of them with w = 0; then, and with more features,
+    the arc is NONE.
     """
-    if L.bound.size > 0:
+    if L.bound.size > 0 and abs(z[0]) + abs(z[1]) > NO_ANGLE:
         arc = L.arc[u]
         if arc != NONE:
             end = arc + 1 if arc + 1 < L.bound.size else 0

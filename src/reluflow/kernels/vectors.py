@@ -25,11 +25,21 @@ def along(z, D):
 
 @inner
 def norm(D):
-    """|D|."""
+    """|D|, also where its square is no float."""
     s = 0.0
     for e in range(D.size):
         s += D[e] * D[e]
-    return np.sqrt(s)
+    if 1e-280 < s < 1e300:
+        return np.sqrt(s)
+    top = 0.0
+    for e in range(D.size):
+        top = max(top, abs(D[e]))
+    if top == 0.0 or not np.isfinite(top):
+        return np.sqrt(s)
+    s = 0.0
+    for e in range(D.size):
+        s += (D[e] / top) ** 2
+    return top * np.sqrt(s)
 
 
 @inner
