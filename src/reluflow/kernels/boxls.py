@@ -64,9 +64,10 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
     """
     k, d = Z.shape
     # rows as sizes and unit vectors: products of small rows are no floats
-    size, E = np.empty(k), np.empty((k, d))
+    size, E, scale = np.empty(k), np.empty((k, d)), norm(base)
     for i in range(k):
         size[i] = norm(Z[i])
+        scale += size[i]
         for c in range(d):
             E[i, c] = Z[i, c] / size[i] if size[i] > 0.0 else 0.0
         slopes[i] = lo if state[i] < 0 else 1.0
@@ -87,11 +88,9 @@ def box_least_norm_from(base, Z, lo, state, slopes, D):
     old_slopes, old_state = np.empty(k), np.empty(k, np.int8)
     old_free = np.empty(most + 1, np.int64)
     for _ in range(20 * (k + 5)):
-        length, terms = norm(D), norm(base)
-        for i in range(k):
-            terms += abs(slopes[i]) * size[i]
-        # the bound whose release lowers the norm fastest, beyond the rounding of D's own terms
-        j, best = -1, 1e-14 * terms
+        length = norm(D)
+        # the bound whose release lowers the norm fastest, beyond rounding
+        j, best = -1, 1e-14 * scale
         for i in range(k):
             if state[i] == 0 or banned[i]:
                 continue

@@ -65,7 +65,9 @@ def _least_norm(base, X, c, leak, xn, box, nb, slope, D):
     d = base.size
     if nb == 1:
         k = box[0]
-        s = -product(base, X, k) / xn[k] / xn[k] / c[k]  # c_k |x_k|^2 may underflow
+        push = c[k] * xn[k] * xn[k]
+        # where c_k |x_k|^2 is no float, divide one by one
+        s = -product(base, X, k) / push if push != 0.0 else -product(base, X, k) / xn[k] ** 2 / c[k]
         slope[k] = min(1.0, max(leak, s))
         for i in range(d):
             D[i] = base[i] + slope[k] * c[k] * X[k, i]
