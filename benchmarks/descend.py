@@ -16,7 +16,12 @@ import numpy as np
 from reluflow import Network, Problem, datasets, descend, initialize
 from reluflow.descent.model import dense_work
 from reluflow.network import axis_start
-from reluflow.papers.tk24 import FOUR_EPOCHS, FOUR_SCALES, WIDE, four_neuron_rate
+from reluflow.papers.tk24.figures.four_neurons import (
+    FOUR_EPOCHS,
+    FOUR_SCALES,
+    WIDE,
+    four_neuron_rate,
+)
 
 
 def cases() -> list[dict[str, Any]]:

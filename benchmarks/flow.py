@@ -16,7 +16,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from reluflow import Network, Problem, datasets, initialize
-from reluflow.flow import flow, stationary
+from reluflow.gradientflow import flow, stationary
 
 Row = dict[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from reluflow import Problem, ReluflowError, datasets, descend, flow
-from reluflow.papers.mmv24_digits import LR, STEPS, WIDTH, small_start
+from reluflow.papers.mmv24.figures.digits import LR, STEPS, WIDTH, small_start
 
 PROBE = 20  # steps measured at once
 ROUNDS = 3  # the best of so many counts, products and steps by turns

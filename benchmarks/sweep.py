@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.sweep import Table, sweep
+from reluflow.sweeps import Table, sweep
 
 WANTED = 5.0  # milliseconds
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -62,7 +62,7 @@ def run(console: Callable[[str], None] = print) -> list[dict[str, Any]]:
     """Print every row and return them."""
     many = int(os.environ.get("POINTS", "400"))
     timed("limit", LIMITS, 2, "serial")  # compiles
-    tiny = "reluflow.sweep.experiments:nothing"
+    tiny = "reluflow.sweeps.experiments:nothing"
     rows: list[dict[str, Any]] = []
     for name, executor, workers in (("serial", "serial", 1), ("processes", CORES, CORES)):
         starting = timed(tiny, {}, workers, executor)[0]

@@ -64,7 +64,7 @@ def test_links_lead_to_files(page):
 def test_commands_exist_and_name_files_that_exist(page):
     import typer
 
-    from reluflow.app.cli import app
+    from reluflow.cli.main import app
 
     known = set(typer.main.get_command(app).commands)
     for line in re.findall(r"(?:^ {4}|`)reluflow +([a-z][^`#\n]*)", page.read_text(), flags=re.M):
@@ -102,8 +102,8 @@ def named(title):
 
 
 def test_settings_are_documented():
-    from reluflow.app import config
-    from reluflow.sweep.config import Config, Plot
+    from reluflow.cli import config
+    from reluflow.sweeps.config import Config, Plot
     from reluflow.trajectory.observables import OBSERVABLES
 
     told = named("Settings of `simulate`")
@@ -118,8 +118,8 @@ def test_settings_are_documented():
 
 
 def test_settings_that_are_shown_are_taken(tmp_path):
-    from reluflow.app.config import read_config
-    from reluflow.sweep.config import read_config as read_sweep
+    from reluflow.cli.config import read_config
+    from reluflow.sweeps.config import read_config as read_sweep
 
     text = (ROOT / "docs/files.md").read_text()
     shown = [tmp_path / f"{k}.toml" for k in range(2)]
@@ -130,8 +130,8 @@ def test_settings_that_are_shown_are_taken(tmp_path):
 
 
 def test_every_example_is_listed_and_every_configuration_is_taken():
-    from reluflow.app.config import read_config
-    from reluflow.sweep.config import read_config as read_sweep
+    from reluflow.cli.config import read_config
+    from reluflow.sweeps.config import read_config as read_sweep
 
     text = (ROOT / "docs/files.md").read_text()
     for path in (ROOT / "examples").rglob("*.*"):
@@ -144,10 +144,10 @@ def test_every_example_is_listed_and_every_configuration_is_taken():
 
 
 def test_written_fields_are_documented(tmp_path):
-    from reluflow.app.config import read_config
-    from reluflow.app.simulation import simulate
     from reluflow.claims.verdict import Hypothesis, Status, Verdict, at_most
-    from reluflow.sweep.grid import RESERVED
+    from reluflow.cli.config import read_config
+    from reluflow.cli.simulation import simulate
+    from reluflow.sweeps.grid import RESERVED
 
     asked = {"data": {"source": "golden"}, "network": {"m": 3}, "run": {"t_end": 1.0}}
     done = simulate(read_config(None, asked), tmp_path / "run.nc", progress=False)

@@ -141,7 +141,7 @@ def test_public_names_resolve_and_are_documented():
         reluflow.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("first", ["reluflow.flow.stops", "reluflow.landscape.early"])
+@pytest.mark.parametrize("first", ["reluflow.gradientflow.stops", "reluflow.landscape.early"])
 def test_functions_named_like_their_module_stay_functions(first):
     code = (
         f"import importlib, reluflow; importlib.import_module({first!r}); "

@@ -13,12 +13,12 @@ from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
     from reluflow import claims, landscape, optimum, papers, prediction, report, torch
-    from reluflow.app.explain import explain
     from reluflow.claims.certify import certify
     from reluflow.claims.ledger import ledger
     from reluflow.descent.descend import descend
-    from reluflow.flow.flow import flow
-    from reluflow.flow.stops import loss_below, settled, stationary
+    from reluflow.explanation.explanation import explain
+    from reluflow.gradientflow.flow import flow
+    from reluflow.gradientflow.stops import loss_below, settled, stationary
     from reluflow.landscape.align import align
     from reluflow.landscape.bound import max_G
     from reluflow.landscape.early import early
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from reluflow.prediction.orthogonal import algorithm1
     from reluflow.prediction.process import JumpProcess
     from reluflow.problem import Problem, datasets, losses
-    from reluflow.sweep.sweep import sweep
-    from reluflow.sweep.table import read_table
+    from reluflow.sweeps.sweep import sweep
+    from reluflow.sweeps.table import read_table
     from reluflow.trajectory import Trajectory, cosines, every, geometric, when
     from reluflow.trajectory.phases import phases
 
@@ -52,10 +52,10 @@ _HOMES = {
     "initialize": "reluflow.network",
     "axis_start": "reluflow.network",
     "descend": "reluflow.descent.descend",
-    "flow": "reluflow.flow.flow",
-    "loss_below": "reluflow.flow.stops",
-    "settled": "reluflow.flow.stops",
-    "stationary": "reluflow.flow.stops",
+    "flow": "reluflow.gradientflow.flow",
+    "loss_below": "reluflow.gradientflow.stops",
+    "settled": "reluflow.gradientflow.stops",
+    "stationary": "reluflow.gradientflow.stops",
     "phases": "reluflow.trajectory.phases",
     "Trajectory": "reluflow.trajectory",
     "cosines": "reluflow.trajectory",
@@ -84,11 +84,11 @@ _HOMES = {
     "report": "reluflow.report",
     "torch": "reluflow.torch",
     "optimum": "reluflow.optimum",
-    "sweep": "reluflow.sweep.sweep",
-    "read_table": "reluflow.sweep.table",
+    "sweep": "reluflow.sweeps.sweep",
+    "read_table": "reluflow.sweeps.table",
     "reproduce": "reluflow.papers.reproduce",
     "ledger": "reluflow.claims.ledger",
-    "explain": "reluflow.app.explain",
+    "explain": "reluflow.explanation.explanation",
 }
 
 __all__ = [

@@ -8,23 +8,18 @@ import pytest
 
 from reluflow import Problem, datasets, extremal_vectors, flow, initialize
 from reluflow.claims import Status
-from reluflow.claims import bf24_alignment as alignment
-from reluflow.claims import bf24_assumptions as assumptions
-from reluflow.claims import bf24_early as early
-from reluflow.claims import bf24_ends as ends
-from reluflow.claims import bf24_faces as faces
-from reluflow.claims import bf24_growth as growth
-from reluflow.claims.bf24_definitions import (
+from reluflow.claims.claim import load_all
+from reluflow.claims.ledger import entry
+from reluflow.claims.run import as_found, run_check
+from reluflow.landscape.constants import Constants, constants
+from reluflow.papers.bf24.claims import alignment, assumptions, early, ends, faces, growth
+from reluflow.papers.bf24.claims.definitions import (
     extremal_by_patterns,
     planar_constants,
     planar_faces,
     unmatched,
 )
-from reluflow.claims.bf24_runs import aligning, state_at
-from reluflow.claims.claim import load_all
-from reluflow.claims.ledger import entry
-from reluflow.claims.run import as_found, run_check
-from reluflow.landscape.constants import Constants, constants
+from reluflow.papers.bf24.runs import aligning, state_at
 
 
 def statuses(outcome):

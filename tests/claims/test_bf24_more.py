@@ -5,15 +5,12 @@ import pytest
 
 from reluflow import Problem, datasets, descend, initialize
 from reluflow.claims import Evidence, Status
-from reluflow.claims import bf24_alignment as alignment
-from reluflow.claims import bf24_balance as balance
-from reluflow.claims import bf24_growth as growth
-from reluflow.claims import bf24_late as late
-from reluflow.claims.bf24_late import Late, mixed
-from reluflow.claims.bf24_runs import Story, aligning, phased
-from reluflow.claims.bf24_stuck import best_found
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import evaluate
+from reluflow.papers.bf24.claims import alignment, balance, growth, late
+from reluflow.papers.bf24.claims.late import Late, mixed
+from reluflow.papers.bf24.claims.stuck import best_found
+from reluflow.papers.bf24.runs import Story, aligning, phased
 
 
 def status_of(name, evidence):

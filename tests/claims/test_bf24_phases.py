@@ -5,15 +5,15 @@ import pytest
 
 from reluflow import Problem, datasets, initialize
 from reluflow.claims import Evidence, Status, ledger
-from reluflow.claims import bf24_alignment as alignment
-from reluflow.claims.bf24_cones import fading, least_mean, margins
-from reluflow.claims.bf24_ends import best_single
-from reluflow.claims.bf24_runs import Story, aligning, phased
 from reluflow.claims.claim import load_all
 from reluflow.claims.ledger import NOT_YET
 from reluflow.claims.run import evaluate
-from reluflow.flow import flow
+from reluflow.gradientflow import flow
 from reluflow.landscape import constants
+from reluflow.papers.bf24.claims import alignment
+from reluflow.papers.bf24.claims.cones import fading, least_mean, margins
+from reluflow.papers.bf24.claims.ends import best_single
+from reluflow.papers.bf24.runs import Story, aligning, phased
 
 PHASES = ("L5", "L6", "L16", "L17", "L18", "L19", "L20", "L21", "L22", "L23", "L24", "C1")
 

@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 
 from reluflow import Network, Problem, datasets, flow
-from reluflow.claims import Evidence, Status, bf24
-from reluflow.claims import bf24_ends as ends
-from reluflow.claims import bf24_faces as faces
-from reluflow.claims import bf24_growth as growth
-from reluflow.claims import bf24_landscape as landscape
-from reluflow.claims import bf24_late as late
-from reluflow.claims.bf24_data import dominance, smooth_loss, stays_on_faces
-from reluflow.claims.bf24_late import Late, mixed
-from reluflow.claims.bf24_runs import Story, aligning, converged, phased
+from reluflow.claims import Evidence, Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.invariants import dead
 from reluflow.claims.run import evaluate, run_check
+from reluflow.papers.bf24.claims import ends, faces, growth, landscape, late
+from reluflow.papers.bf24.claims import least_squares_line as bf24
+from reluflow.papers.bf24.claims.data import dominance, smooth_loss, stays_on_faces
+from reluflow.papers.bf24.claims.late import Late, mixed
+from reluflow.papers.bf24.runs import Story, aligning, converged, phased
 from reluflow.trajectory.trajectory import States
 
 

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from reluflow import Network, Problem, datasets, initialize
-from reluflow.claims import Evidence, Status, bf24, certify, llwa21, mmv24, tk24, tlb26
-from reluflow.claims.bf24_data import box_size, dominance, extreme_samples
+from reluflow.claims import Evidence, Status, certify
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import evaluate
+from reluflow.papers.bf24.claims import least_squares_line as bf24
+from reluflow.papers.bf24.claims.data import box_size, dominance, extreme_samples
+from reluflow.papers.llwa21.claims import assumptions as llwa21
+from reluflow.papers.mmv24.claims import traps as mmv24
+from reluflow.papers.tk24.claims import four_neurons as tk24
+from reluflow.papers.tlb26.claims import orthonormal as tlb26
 
 
 def status_of(name, evidence):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from reluflow import Network, Problem
-from reluflow.claims import llwa21_limit as limit
 from reluflow.claims.limits import rate_seen, tends_to_zero
-from reluflow.claims.llwa21_runs import recorded, smoothed
 from reluflow.claims.verdict import Status
+from reluflow.papers.llwa21.claims import limit
+from reluflow.papers.llwa21.runs import recorded, smoothed
 
 X = np.geomspace(10.0, 1e4, 40)
 

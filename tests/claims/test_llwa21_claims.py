@@ -10,28 +10,32 @@ from hypothesis import strategies as st
 
 from reluflow import Network, Problem, datasets, initialize, kkt, max_G, max_margin
 from reluflow.claims import Evidence, Status, ledger
-from reluflow.claims import llwa21_alone as alone
-from reluflow.claims import llwa21_bounds as bounds
-from reluflow.claims import llwa21_branching as branching
-from reluflow.claims import llwa21_cones as cones
-from reluflow.claims import llwa21_directions as directions
-from reluflow.claims import llwa21_general as general
-from reluflow.claims import llwa21_growth as growth
-from reluflow.claims import llwa21_hints as hints
-from reluflow.claims import llwa21_limit as limit
-from reluflow.claims import llwa21_local as local
-from reluflow.claims import llwa21_near_zero as near_zero
-from reluflow.claims import llwa21_one_neuron as one_neuron
-from reluflow.claims import llwa21_orthogonal as orthogonal
-from reluflow.claims import llwa21_phase1 as phase1
-from reluflow.claims import llwa21_phase2 as phase2
-from reluflow.claims import llwa21_support as support
-from reluflow.claims import llwa21_symmetric as symmetric
 from reluflow.claims.claim import load_all
 from reluflow.claims.hypotheses import orthogonally_separable
-from reluflow.claims.llwa21 import late_errors, plus_is_longer, sides, sup_error
-from reluflow.claims.llwa21_general import counterexample, negatives_weak_at_dual, principal
-from reluflow.claims.llwa21_runs import (
+from reluflow.claims.run import evaluate, run_check
+from reluflow.claims.verdict import decide
+from reluflow.papers.llwa21.claims import (
+    alone,
+    bounds,
+    branching,
+    cones,
+    directions,
+    general,
+    growth,
+    hints,
+    limit,
+    local,
+    near_zero,
+    one_neuron,
+    orthogonal,
+    phase1,
+    phase2,
+    support,
+    symmetric,
+)
+from reluflow.papers.llwa21.claims.assumptions import late_errors, plus_is_longer, sides, sup_error
+from reluflow.papers.llwa21.claims.general import counterexample, negatives_weak_at_dual, principal
+from reluflow.papers.llwa21.runs import (
     early_rate,
     embed,
     m_distance,
@@ -39,8 +43,6 @@ from reluflow.claims.llwa21_runs import (
     smoothed,
     squared_norm,
 )
-from reluflow.claims.run import evaluate, run_check
-from reluflow.claims.verdict import decide
 from reluflow.problem.losses import Logistic
 
 seeds = st.integers(0, 10_000)
@@ -486,7 +488,7 @@ def _half_gain(found):
 
 
 def test_a_stop_that_comes_early_is_seen(monkeypatch):
-    from reluflow.flow import stops
+    from reluflow.gradientflow import stops
 
     true = stops.loss_below
 

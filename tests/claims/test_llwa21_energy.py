@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from reluflow import Network
-from reluflow.claims import Status, llwa21_energy
+from reluflow.claims import Status
 from reluflow.claims.claim import load_all
-from reluflow.claims.llwa21_energy import VALLEY, measure, min_norm_velocity
 from reluflow.claims.run import run_check
+from reluflow.papers.llwa21.claims import energy as llwa21_energy
+from reluflow.papers.llwa21.claims.energy import VALLEY, measure, min_norm_velocity
 from reluflow.trajectory.observables import velocity
 
 

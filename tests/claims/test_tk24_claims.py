@@ -11,23 +11,28 @@ from reluflow.claims import Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import evaluate, run_check
-from reluflow.claims.tk24 import compare_extrema, orbit_run, tight_orbit, top_extrema
-from reluflow.claims.tk24_coupling import change_of_pull, small_start
-from reluflow.claims.tk24_course import (
+from reluflow.papers.tk24.claims.coupling import change_of_pull, small_start
+from reluflow.papers.tk24.claims.course import (
     Course,
     orbit_course,
     regular_course,
     remaining_course,
     slope,
 )
-from reluflow.claims.tk24_growth import eps_of, gaps, hypotheses, limit_net
-from reluflow.claims.tk24_late import distance, ending, margin_ratio, moved, theta_mm
-from reluflow.claims.tk24_margin import Proof
-from reluflow.claims.tk24_setting import smoothed_orbit, xor_draw, xor_setting
-from reluflow.claims.tk24_shares import UNEVEN, wide_start
-from reluflow.claims.tk24_smooth import measured_rate, ridge
-from reluflow.claims.tk24_sphere import Sphere, ball_draw
-from reluflow.claims.tk24_xor import caught, miss_one
+from reluflow.papers.tk24.claims.four_neurons import (
+    compare_extrema,
+    orbit_run,
+    tight_orbit,
+    top_extrema,
+)
+from reluflow.papers.tk24.claims.growth import eps_of, gaps, hypotheses, limit_net
+from reluflow.papers.tk24.claims.late import distance, ending, margin_ratio, moved, theta_mm
+from reluflow.papers.tk24.claims.margin import Proof
+from reluflow.papers.tk24.claims.setting import smoothed_orbit, xor_draw, xor_setting
+from reluflow.papers.tk24.claims.shares import UNEVEN, wide_start
+from reluflow.papers.tk24.claims.smooth import measured_rate, ridge
+from reluflow.papers.tk24.claims.sphere import Sphere, ball_draw
+from reluflow.papers.tk24.claims.xor import caught, miss_one
 
 DEEP = {"TK24-F3", "TK24-F4", "TK24-F8", "TK24-F9", "TK24-F10", "TK24-CIFAR"}
 

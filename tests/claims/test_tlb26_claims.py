@@ -8,21 +8,33 @@ import numpy as np
 import pytest
 
 from reluflow import Network, datasets, initialize
-from reluflow.claims import Status, ledger, tlb26, tlb26_counting, tlb26_lemmas, tlb26_norms
+from reluflow.claims import Status, ledger
 from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import evaluate, run_check
-from reluflow.claims.tlb26_counting import (
+from reluflow.claims.verdict import decide
+from reluflow.papers.tlb26.claims import (
+    counting as tlb26_counting,
+)
+from reluflow.papers.tlb26.claims import (
+    lemmas as tlb26_lemmas,
+)
+from reluflow.papers.tlb26.claims import (
+    norms as tlb26_norms,
+)
+from reluflow.papers.tlb26.claims import (
+    orthonormal as tlb26,
+)
+from reluflow.papers.tlb26.claims.counting import (
     failure_log,
     halvings,
     halvings_needed,
     success_probability,
 )
-from reluflow.claims.tlb26_jumps import rise
-from reluflow.claims.tlb26_lemmas import falls, hitting, inverse_log, power
-from reluflow.claims.tlb26_norms import _weights_against_formulas
-from reluflow.claims.tlb26_runs import course, draws, golden_course
-from reluflow.claims.verdict import decide
+from reluflow.papers.tlb26.claims.jumps import rise
+from reluflow.papers.tlb26.claims.lemmas import falls, hitting, inverse_log, power
+from reluflow.papers.tlb26.claims.norms import _weights_against_formulas
+from reluflow.papers.tlb26.runs import course, draws, golden_course
 from reluflow.prediction.limit import limit
 from reluflow.prediction.orthogonal import algorithm1
 

@@ -5,7 +5,7 @@ import pytest
 
 from reluflow import Network, Problem, datasets, flow
 from reluflow.claims.limits import rate_seen
-from reluflow.flow.stops import loss_below
+from reluflow.gradientflow.stops import loss_below
 from reluflow.optimum import kkt, max_margin
 from reluflow.optimum.kkt_modes import settling_rate
 

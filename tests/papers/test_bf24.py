@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from reluflow import datasets, descend, initialize
-from reluflow.papers import bf24, reproduce
+from reluflow.papers import reproduce
+from reluflow.papers.bf24.figures import three_points as bf24
 
 
 def check_end(run):

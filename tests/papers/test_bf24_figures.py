@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from reluflow import Network, ReluflowError
-from reluflow.claims.bf24_stuck import bundles, joined, neurons_in_effect, teacher_run
-from reluflow.papers import bf24, bf24_boxes, bf24_teacher
+from reluflow.papers.bf24.claims.stuck import bundles, joined, neurons_in_effect, teacher_run
+from reluflow.papers.bf24.figures import (
+    boxes as bf24_boxes,
+)
+from reluflow.papers.bf24.figures import (
+    teacher as bf24_teacher,
+)
+from reluflow.papers.bf24.figures import (
+    three_points as bf24,
+)
 from reluflow.papers.figure import chosen
 from reluflow.report.panels import neurons_panel
 

@@ -9,11 +9,25 @@ import pytest
 
 from reluflow import Network, datasets, flow, initialize, loss_below
 from reluflow.claims.verdict import Status
-from reluflow.papers import llwa21, llwa21_edges, llwa21_planes, llwa21_teacher, llwa21_trained
 from reluflow.papers.figure import all_figures, chosen
-from reluflow.papers.llwa21_runs import case, linear, one_neuron, trained
+from reluflow.papers.llwa21.figures import (
+    boundaries as llwa21,
+)
+from reluflow.papers.llwa21.figures import (
+    edges as llwa21_edges,
+)
+from reluflow.papers.llwa21.figures import (
+    planes as llwa21_planes,
+)
+from reluflow.papers.llwa21.figures import (
+    teacher as llwa21_teacher,
+)
+from reluflow.papers.llwa21.figures import (
+    trained as llwa21_trained,
+)
+from reluflow.papers.llwa21.figures.runs import case, linear, one_neuron, trained
 from reluflow.papers.record import plain
-from reluflow.sweep.tasks import resolve
+from reluflow.sweeps.tasks import resolve
 
 NAMES = ["F1L", "F1M", "F1R", "F2", "F3", "F4", "Tab1"]
 
@@ -96,7 +110,7 @@ def test_sweeps_keep_the_draw_at_every_scale(monkeypatch):
         return {"margin": scale, "smoothed": seed % 7}
 
     monkeypatch.setattr(llwa21_trained, "end_of", note)
-    monkeypatch.setattr(sys.modules["reluflow.sweep.sweep"], "in_worker", lambda: True)
+    monkeypatch.setattr(sys.modules["reluflow.sweeps.sweep"], "in_worker", lambda: True)
     note.__module__, note.__qualname__ = llwa21_trained.__name__, "end_of"
     resolve.cache_clear()  # sweeps find a task by its name and remember it
     try:

@@ -9,8 +9,23 @@ from reluflow import Problem, ReluflowError, datasets, descend, initialize
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import run_check
 from reluflow.claims.verdict import Status
-from reluflow.papers import mmv24, mmv24_digits, mmv24_mnist, mmv24_pairs, mmv24_phases, reproduce
+from reluflow.papers import reproduce
 from reluflow.papers.figure import Skipped, all_figures
+from reluflow.papers.mmv24.figures import (
+    digits as mmv24_digits,
+)
+from reluflow.papers.mmv24.figures import (
+    drift as mmv24,
+)
+from reluflow.papers.mmv24.figures import (
+    mnist as mmv24_mnist,
+)
+from reluflow.papers.mmv24.figures import (
+    pairs as mmv24_pairs,
+)
+from reluflow.papers.mmv24.figures import (
+    phases as mmv24_phases,
+)
 from reluflow.papers.page import write_index
 from reluflow.papers.sketches import sketches_of
 from reluflow.report.traces import Band, Line

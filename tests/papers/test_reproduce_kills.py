@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "reluflow.app.cli", "reproduce", "bf24", "f1", "--quick"]
+COMMAND = [sys.executable, "-m", "reluflow.cli.main", "reproduce", "bf24", "f1", "--quick"]
 
 
 def start(folder):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from reluflow.claims.verdict import Status
-from reluflow.papers import tk24, tk24_wide
+from reluflow.papers.tk24.figures import four_neurons as tk24
+from reluflow.papers.tk24.figures import wide as tk24_wide
 
 ENDS = pytest.mark.parametrize(("alpha", "end"), [(math.pi / 2, 5.54), (math.pi / 3, 5.90)])
 

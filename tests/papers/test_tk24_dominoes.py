@@ -9,10 +9,18 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.ledger import ledger
 from reluflow.claims.run import run_check
 from reluflow.claims.verdict import Status, decide
-from reluflow.papers import tk24_dominoes, tk24_dominoes_run, tk24_dominoes_view
 from reluflow.papers.figure import Skipped, all_figures
 from reluflow.papers.parts import make_figure
-from reluflow.papers.tk24_dominoes_run import (
+from reluflow.papers.tk24.figures import (
+    dominoes as tk24_dominoes,
+)
+from reluflow.papers.tk24.figures import (
+    dominoes_run as tk24_dominoes_run,
+)
+from reluflow.papers.tk24.figures import (
+    dominoes_view as tk24_dominoes_view,
+)
+from reluflow.papers.tk24.figures.dominoes_run import (
     FULL,
     QUICK,
     SCALED,

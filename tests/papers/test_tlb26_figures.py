@@ -7,10 +7,24 @@ import numpy as np
 import pytest
 
 from reluflow import datasets, initialize
-from reluflow.papers import tlb26_run, tlb26_schematic, tlb26_sizes
 from reluflow.papers.figure import all_figures, chosen
-from reluflow.papers.tlb26_general import general_pictures
-from reluflow.papers.tlb26_sizes import RATIOS_M, ensemble, he_run, miss_probability, trained
+from reluflow.papers.tlb26.figures import (
+    run as tlb26_run,
+)
+from reluflow.papers.tlb26.figures import (
+    schematic as tlb26_schematic,
+)
+from reluflow.papers.tlb26.figures import (
+    sizes as tlb26_sizes,
+)
+from reluflow.papers.tlb26.figures.general import general_pictures
+from reluflow.papers.tlb26.figures.sizes import (
+    RATIOS_M,
+    ensemble,
+    he_run,
+    miss_probability,
+    trained,
+)
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.report.render import draw
 from reluflow.report.traces import Line, Points

@@ -24,7 +24,7 @@ for name in ("from_torch", "Monitor", "train", "ResNet18"):
     else:
         raise AssertionError(name)
 assert not hasattr(reluflow.torch, "nothing")
-from reluflow.papers.tk24_dominoes import QUICK_SIZE, figure4
+from reluflow.papers.tk24.figures.dominoes import QUICK_SIZE, figure4
 from reluflow.papers.figure import Skipped
 try:
     figure4(**QUICK_SIZE)

@@ -34,7 +34,7 @@ def example(name: str, kind: str, loss: str, t_end: float, scale: float, zero: b
 
     @cache
     def build(seed: int, m: int, records: int) -> Evidence:
-        from reluflow.flow.flow import flow
+        from reluflow.gradientflow.flow import flow
         from reluflow.network import initialize
 
         problem = datasets.load(name, loss=loss)

@@ -51,7 +51,7 @@ def run_parts(
     Worker processes do it (all cores by default; 0: this process). Ctrl-C ends them at once, and
     what is finished stays in its records.
     """
-    from reluflow.sweep import sweep
+    from reluflow.sweeps import sweep
 
     names, roots = list(parts), list(seeds)
     grid = {"part": names, "root": roots, "folder": str(folder or ""), "size": size}

@@ -117,7 +117,7 @@ def reproduce(
 @contextlib.contextmanager
 def _on(device: str | None) -> Iterator[None]:
     """Tell the device by the environment, which worker processes share."""
-    from reluflow.papers.tk24_dominoes_run import DEVICE
+    from reluflow.papers.tk24.figures.dominoes_run import DEVICE
 
     before = os.environ.get(DEVICE)
     if device is not None:

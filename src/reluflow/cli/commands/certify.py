@@ -1,0 +1,95 @@
+"""reluflow certify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reluflow.cli.base import AsJson, app, print_json
+from reluflow.cli.options import Bias, Leak, LossName, Reduction, With, data_of
+from reluflow.errors import ReluflowError
+
+if TYPE_CHECKING:
+    from reluflow.trajectory import Trajectory
+
+
+@app.command()
+def certify(
+    what: Annotated[
+        str, typer.Argument(metavar="RUN.nc|DATA", help="A stored run, or data by name or file.")
+    ],
+    claims: Annotated[
+        list[str] | None, typer.Option("--claims", help="A paper or a claim; may be repeated.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Folder for certificates of the end.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also list claims whose hypotheses fail here.")
+    ] = False,
+    loss: LossName = None,
+    leak: Leak = None,
+    reduction: Reduction = None,
+    bias: Bias = None,
+    options: With = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check what the papers' theorems say about a run, or about data alone.
+
+    Options of the problem are for DATA; a stored run has its own. Exit code 1 if a claim fails.
+    """
+    from reluflow.claims.certify import certify as check
+    from reluflow.claims.verdict import Status
+
+    run = None
+    if Path(what).suffix.lower() == ".nc":
+        given = {
+            "--loss": loss, "--leak": leak, "--reduction": reduction, "--bias": bias,
+            "--with": options or None,
+        }  # fmt: skip
+        run = _stored(what, [name for name, value in given.items() if value is not None])
+        problem = run.problem
+    else:
+        problem = data_of(what, loss, leak, reduction, bias, options)
+    found = check(problem, run, claims or None, out)
+    failed = [v for v in found if v.status is Status.FAILS]
+    if as_json:
+        print_json([v.to_dict() for v in found])
+    else:
+        away = [v for v in found if v.status is Status.OUT_OF_SCOPE]
+        for verdict in found:
+            if every or claims or verdict not in away:
+                print(verdict.line())
+        rest = (
+            ""
+            if every or claims or not away
+            else f" {len(away)} {'does' if len(away) == 1 else 'do'} not apply (--all lists them)."
+        )
+        checked = len(found) - len(away)
+        s, verb = "" if checked == 1 else "s", "fails" if len(failed) == 1 else "fail"
+        print(f"{checked} claim{s} checked, {len(failed)} {verb}.{rest}")
+        if out is not None:
+            print(f"wrote certificates into {out}{_grades(out)}")
+    raise typer.Exit(1 if failed else 0)
+
+
+def _grades(folder: Path) -> str:
+    """Kind and grade of the certificates in a folder."""
+    from reluflow.optimum.certificate_file import read_certificate
+
+    made = [read_certificate(path) for path in sorted(folder.glob("certificate-*.json"))]
+    return ": " + ", ".join(f"{c.kind} {c.grade}" for c in made) if made else ""
+
+
+def _stored(what: str, given: list[str]) -> Trajectory:
+    """A stored run, which has its problem with it."""
+    from reluflow.trajectory import Trajectory
+
+    if given:
+        raise ReluflowError(
+            f"{given[0]} changes data, and {what} is a stored run with its own: leave it out, or "
+            "give the data instead"
+        )
+    return Trajectory.load(what)

@@ -1,0 +1,78 @@
+"""reluflow explain."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reluflow.cli.base import AsJson, DataName, Interrupted, Out, app, print_json
+from reluflow.cli.options import (
+    Bias,
+    ImageShape,
+    Leak,
+    LossName,
+    Reduction,
+    With,
+    data_of,
+    image_shape_of,
+)
+
+
+@app.command()
+def explain(
+    data: DataName,
+    m: Annotated[int, typer.Option("--m", help="Number of neurons.")] = 200,
+    scale: Annotated[float, typer.Option("--scale", help="Size of the initial weights.")] = 1e-6,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the initial weights.")] = 0,
+    loss: LossName = None,
+    leak: Leak = None,
+    reduction: Reduction = None,
+    bias: Bias = None,
+    lr: Annotated[
+        float | None, typer.Option("--lr", help="Gradient descent with this step size.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="With --lr: how many.")] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="Budget of each stage.")] = 120.0,
+    image_shape: ImageShape = None,
+    options: With = None,
+    out: Out = Path("out"),
+    as_json: AsJson = False,
+) -> None:
+    """Say what a network learns from DATA when it starts small; write a report.
+
+    Predicts, simulates, compares and certifies, and prints the verdict. The folder gets
+    report.html, report.json, run.nc and certificates/. After a kill the same command goes on.
+    Exit code 1 if a claim that applies fails.
+    """
+    from reluflow.explanation.explanation import explain as tell
+    from reluflow.explanation.files import report_on_other_data
+    from reluflow.explanation.settings import Settings
+
+    began = time.monotonic()
+    problem = data_of(data, loss, leak, reduction, bias, options)
+    shape = image_shape_of(image_shape)
+    settings = Settings(m, scale, seed, lr, steps, seconds, shape)
+    old = report_on_other_data(out, settings.key(problem))
+    try:
+        found = tell(
+            problem, m, scale, seed, lr=lr, steps=steps, out=out, image_shape=shape,
+            seconds=seconds,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        raise Interrupted(f"the same command goes on from what is in {out}") from None
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print(found.text)
+        for verdict in found.failed:
+            print(verdict.line())
+        print(f"wrote {out / 'report.html'}")
+    if old is not None:
+        print(f"replaced the report on {old}", file=sys.stderr if as_json else sys.stdout)
+    if sys.stderr.isatty():
+        print(f"{time.monotonic() - began:.1f} s", file=sys.stderr)
+    raise typer.Exit(1 if found.failed else 0)

@@ -1,0 +1,60 @@
+"""reluflow on the command line: exit 0 fine, 1 a claim fails, 2 bad input."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from typing import Any, NoReturn
+
+import typer
+
+from reluflow.cli import commands
+from reluflow.cli.base import Interrupted, app
+from reluflow.errors import ReluflowError
+
+for _module in pkgutil.iter_modules(commands.__path__):
+    importlib.import_module(f"{commands.__name__}.{_module.name}")
+
+
+def main() -> None:
+    """Entry point: one sentence and exit 2 for bad input, no traceback."""
+    try:
+        raise SystemExit(app(prog_name="reluflow", standalone_mode=False))
+    except ReluflowError as error:
+        _refuse(error)
+    except (typer.Abort, KeyboardInterrupt) as stopped:
+        next_step = f": {stopped}" if isinstance(stopped, Interrupted) else ""
+        print(f"reluflow: interrupted{next_step}", file=sys.stderr)
+        raise SystemExit(130) from None
+    except BrokenPipeError:  # the reader has seen enough: `reluflow datasets | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        _refuse(f"cannot read or write{where}: {error.strerror or error}")
+    except MemoryError:
+        _refuse("memory ran out: use fewer neurons, samples or records")
+    except Exception as error:
+        if hasattr(error, "exit_code") and hasattr(error, "format_message"):
+            if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help itself
+                print(error.format_message(), file=sys.stderr)
+                raise SystemExit(2) from None
+            _refuse(_usage(error))
+        raise
+
+
+def _usage(error: Any) -> str:
+    """A usage error of the parser as one sentence."""
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "reluflow"
+    return f"{error.format_message().rstrip('.')}: see `{command} --help`"
+
+
+def _refuse(why: object) -> NoReturn:
+    print("reluflow: " + " ".join(str(why).split()), file=sys.stderr)
+    raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

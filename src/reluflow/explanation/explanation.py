@@ -1,0 +1,261 @@
+"""The main job: what will a network learn from these data, starting small?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.compare import Comparison
+from reluflow.claims.verdict import Status, Verdict
+from reluflow.errors import ReluflowError
+from reluflow.explanation.end import (
+    SILENT,
+    Group,
+    LargeStart,
+    fitted,
+    linear_fit,
+    normalized_margin,
+    silent_on,
+)
+from reluflow.explanation.settings import Settings, pulls
+from reluflow.landscape.align import Alignment
+from reluflow.landscape.result import ExtremalVectors
+from reluflow.network import Network
+from reluflow.optimum.certificate_file import Certificate
+from reluflow.optimum.kkt import KKT
+from reluflow.optimum.kkt_modes import settling_rate
+from reluflow.optimum.max_margin import NetworkMargin
+from reluflow.optimum.min_norm import MinNorm
+from reluflow.optimum.stationarity_result import Stationarity
+from reluflow.prediction.process import JumpProcess
+from reluflow.problem import Problem
+from reluflow.trajectory import Trajectory
+from reluflow.trajectory.phases import Phases
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """What a network learns from a problem: predicted, simulated, compared, certified.
+
+    Attributes
+    ----------
+    problem, net, settings : the data, the start and what was asked for
+    landscape : directions to which small neurons turn
+    alignment : where each neuron turns first, or None where that is too much work
+    process, wide : the limit of small scales, of this start and of infinite width, or None
+    run : the simulation
+    groups : directions that carry the network at the end
+    comparison : predicted and simulated jumps
+    seen : phases of the run where there is no prediction
+    point : stationarity of the end (square losses); kkt : its counterpart for margin losses
+    optimum : the interpolator of least norm, or the largest margin of any network
+    small : a small network that interpolates, where the run does not
+    large : where the same start ends from weights of size 1
+    certificates, claims : checkable statements; theorems that apply
+    skipped : stage to the sentence that says why it is missing
+    """
+
+    problem: Problem
+    net: Network
+    settings: Settings
+    landscape: ExtremalVectors
+    alignment: Alignment | None
+    process: JumpProcess | None
+    wide: JumpProcess | None
+    run: Trajectory
+    groups: tuple[Group, ...]
+    comparison: Comparison | None
+    seen: Phases | None
+    point: Stationarity | None
+    kkt: KKT | None
+    optimum: MinNorm | NetworkMargin | None
+    small: Network | None
+    large: LargeStart | None
+    certificates: tuple[Certificate, ...]
+    claims: tuple[Verdict, ...]
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def outputs(self) -> Array:
+        """f at the samples at the end."""
+        return self.problem.outputs(self.run.final)
+
+    @property
+    def margins(self) -> Array:
+        """y_k f(x_k)."""
+        return self.problem.y * self.outputs
+
+    @cached_property
+    def margin(self) -> float:
+        """Normalised margin at the end."""
+        return normalized_margin(self.problem, self.run.final)
+
+    @cached_property
+    def loss(self) -> float:
+        """Loss at the end."""
+        return float(np.exp(self.problem.log_value(self.outputs)))
+
+    @cached_property
+    def first_loss(self) -> float:
+        """Loss of the silent network."""
+        return float(self.problem.value(np.zeros(self.problem.n)))
+
+    @property
+    def mse(self) -> float:
+        """Mean squared error at the end."""
+        return float(np.mean((self.outputs - self.problem.y) ** 2))
+
+    @cached_property
+    def linear(self) -> bool:
+        """Whether the end is the least-squares linear function of the features."""
+        return not self.problem.loss.margin and linear_fit(self.problem, self.outputs)
+
+    @property
+    def silent(self) -> bool:
+        """Whether the network has no output to speak of, on any sample beside its label."""
+        if not self.problem.y.any():
+            return bool(np.abs(self.outputs).max() <= SILENT)
+        return bool(silent_on(self.problem, self.outputs).all())
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether every label is fitted, each up to a small share of its own size."""
+        return not self.problem.loss.margin and bool(fitted(self.problem, self.outputs).all())
+
+    @cached_property
+    def unlearnt(self) -> NDArray[np.bool_]:
+        """Samples (n,) on which the network at the end has no output to speak of."""
+        return silent_on(self.problem, self.outputs)
+
+    @cached_property
+    def settling(self) -> float | None:
+        """Slowest rate r at which the direction at the end settles, as |theta|^-r; margin losses
+        on data whose KKT conditions were looked at."""
+        if self.kkt is None or not np.isfinite(self.kkt.residual) or not self.groups:
+            return None
+        try:
+            return settling_rate(self.problem, self.run.final)
+        except (ReluflowError, np.linalg.LinAlgError):
+            return None
+
+    @property
+    def unmoved(self) -> bool:
+        """Whether the pull of the samples vanishes in every direction, so that no neuron grows."""
+        return self.landscape.exact and not bool((self.landscape.rates > 0.0).any())
+
+    @property
+    def failed(self) -> list[Verdict]:
+        """Claims that fail."""
+        return [v for v in self.claims if v.status is Status.FAILS]
+
+    @property
+    def missing(self) -> list[str]:
+        """Stages that were left out, those with the same reason together."""
+        reasons = dict.fromkeys(self.skipped.values())
+        stages = {why: [s for s, given in self.skipped.items() if given == why] for why in reasons}
+        return [f"{', '.join(names)}: {why}" for why, names in stages.items()]
+
+    @cached_property
+    def verdict(self) -> list[tuple[str, str]]:
+        """The verdict: (topic, sentences)."""
+        from reluflow.explanation.verdict import sentences
+
+        return sentences(self)
+
+    @property
+    def text(self) -> str:
+        """The verdict for a terminal."""
+        import textwrap
+
+        lines = [repr(self.problem)]
+        for topic, text in self.verdict:
+            lines += textwrap.wrap(
+                text, 96, initial_indent=f"{topic + ':':<15}", subsequent_indent=" " * 15
+            )
+        for line in self.missing:
+            lines += textwrap.wrap(f"Not computed, {line}", 96, subsequent_indent=" " * 4)
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; the same for the same problem and settings."""
+        from reluflow.explanation.files import as_dict
+
+        return as_dict(self)
+
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write report.html, report.json, run.nc and certificates/ into ``folder``."""
+        from reluflow.explanation.files import write
+
+        return write(self, Path(folder))
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def explain(
+    problem: Problem,
+    m: int = 200,
+    scale: float = 1e-6,
+    seed: int = 0,
+    *,
+    lr: float | None = None,
+    steps: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    image_shape: tuple[int, int] | None = None,
+    seconds: float = 120.0,
+    progress: bool | str = "auto",
+) -> Explanation:
+    """Say what a network of small weights learns from data: predict, simulate, compare, certify.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, loss and activation.
+    m, scale, seed : int, float, int
+        Width, size and seed of the start: balanced Gaussian weights of size scale / sqrt(m).
+    lr, steps : float, int, optional
+        Simulate gradient descent with this step size, for this many steps (by default three
+        times as long as the prediction needs) instead of gradient flow.
+    out : path, optional
+        Folder for report.html, report.json, run.nc and certificates/. The same call after a kill
+        goes on from what is there and gives the same results.
+    image_shape : (rows, columns), optional
+        Show directions as images.
+    seconds : float
+        Budget of each long stage; a stage that needs more is cut short or left out, which the
+        verdict says.
+    progress : bool or "auto"
+        Progress display; "auto" shows it on a terminal.
+
+    Returns
+    -------
+    Explanation
+        ``print`` shows the verdict.
+
+    Examples
+    --------
+    >>> from reluflow import datasets
+    >>> found = explain(datasets.three_points())  # doctest: +SKIP
+    >>> found.verdict[0]  # doctest: +SKIP
+    ('In short', 'The network of 200 neurons behaves as one neuron and converges to ...')
+    """
+    from reluflow.explanation.gather import gather
+    from reluflow.explanation.nothing import nothing_to_learn
+
+    settings = Settings(m, scale, seed, lr, steps, seconds, image_shape)
+    settings.check(problem)
+    folder = None if out is None else Path(out)
+    make = gather if pulls(problem) else nothing_to_learn
+    found = make(problem, settings, folder, progress)
+    if folder is not None:
+        found.write(folder)
+    return found

@@ -1,0 +1,142 @@
+"""What an explanation leaves in its folder, and how it gets there whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reluflow._version import __version__
+from reluflow.cli.base import as_json_text
+from reluflow.errors import ReluflowError
+from reluflow.optimum.certificate_file import write_certificate
+from reluflow.report.render import make_folder
+
+if TYPE_CHECKING:
+    from reluflow.explanation.explanation import Explanation
+
+WORK = ".explain"  # beside the results: checkpoint and files not yet complete
+RUN, PAGE, DATA, PROOFS = "run.nc", "report.html", "report.json", "certificates"
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder and the place for unfinished files, or say in one sentence why not."""
+    make_folder(folder / WORK)
+    if not os.access(folder / WORK, os.W_OK):
+        raise ReluflowError(f"cannot write into {folder}: permission denied, choose another folder")
+
+
+def report_on_other_data(folder: Path, key: str) -> str | None:
+    """What a report in ``folder`` is about, unless it is that of the same problem and settings."""
+    try:
+        old = json.loads((folder / DATA).read_bytes())
+        return None if old.get("key") == key else str(old["problem"]["name"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "something else"
+
+
+def write(e: Explanation, folder: Path) -> list[Path]:
+    """Make every file under ``WORK``, then rename them, report.json last."""
+    from reluflow.explanation.page import page_of
+
+    prepare(folder)
+    work = folder / WORK
+    try:
+        if not (work / RUN).is_file():
+            e.run.save(work / RUN)
+        page_of(e).write(work / PAGE)
+        (work / DATA).write_text(as_json_text(e.to_dict()) + "\n", encoding="utf-8")
+        proofs = make_folder(work / PROOFS)
+        for certificate in e.certificates:
+            write_certificate(certificate, proofs / f"{certificate.kind}.json")
+        old = folder / PROOFS
+        if old.is_dir():
+            for path in old.glob("*.json"):
+                path.unlink()
+        made = []
+        for path in sorted(proofs.glob("*.json")):
+            made.append(path.replace(make_folder(old) / path.name))
+        for name in (RUN, PAGE, DATA):
+            made.append((work / name).replace(folder / name))
+        shutil.rmtree(work)
+    except OSError as error:
+        raise ReluflowError(f"cannot write into {folder}: {error.strerror or error}") from None
+    return made
+
+
+def as_dict(e: Explanation) -> dict[str, Any]:
+    """Plain values: the verdict and every number behind it, without times of the clock."""
+    p, a, ls = e.problem, e.alignment, e.landscape
+    return {
+        "software": f"reluflow {__version__}",
+        "problem": {
+            "name": p.name, "n": p.n, "d": p.d, "loss": p.loss.name, "factor": p.loss.factor,
+            "leak": p.leak, "reduction": p.reduction, "bias": p.bias,
+            "features": p.known.get("features"),
+        },
+        "settings": e.settings.to_dict(),
+        "key": e.settings.key(p),
+        "verdict": [{"topic": topic, "text": text} for topic, text in e.verdict],
+        "directions": {
+            "vectors": ls.vectors, "values": ls.values, "kinds": ls.kinds, "faces": ls.faces,
+            "basin_fractions": ls.basin_fractions, "exact": ls.exact, "method": ls.method,
+        },
+        "alignment": None if a is None else {
+            "growing": int(a.growing.sum()), "dead": int(a.dead.sum()),
+            "anti_aligned": int(a.anti_aligned.sum()), "resting": int(a.resting.sum()),
+            "unresolved": int(a.unresolved.sum()),
+            "time": float(a.time[a.growing].max(initial=0.0)),
+        },
+        "process": None if e.process is None else e.process.to_dict(),
+        "infinite_width": None if e.wide is None else e.wide.to_dict(),
+        "comparison": None if e.comparison is None else e.comparison.to_dict(),
+        "run": {
+            "status": str(e.run.status), "code": e.run.status.code, "ok": e.run.status.ok,
+            "cost": dict(sorted(e.run.cost.items())),
+        },
+        "end": {
+            "loss": e.loss, "mse": None if p.loss.margin else e.mse,
+            "normalized_margin": e.margin if p.loss.margin else None,
+            "least_squares": e.linear, "groups": [g.to_dict() for g in e.groups],
+            "stationarity": None if e.point is None else {
+                "kind": e.point.kind, "local": e.point.local, "residual": e.point.residual,
+                "gain": e.point.gain, "escape": e.point.escape,
+                "escape_bound": e.point.escape_bound,
+            },
+            "kkt_residual": None if e.kkt is None else e.kkt.residual,
+            "settling_rate": e.settling,
+        },
+        "optimum": _optimum(e),
+        "larger_scale": None if e.large is None else e.large.to_dict(),
+        "certificates": [
+            {"kind": c.kind, "grade": c.grade, "claim": c.claim} for c in e.certificates
+        ],
+        "claims": [v.to_dict() for v in e.claims],
+        "skipped": dict(e.skipped),
+    }  # fmt: skip
+
+
+def _optimum(e: Explanation) -> dict[str, Any] | None:
+    from reluflow.optimum.min_norm import MinNorm
+
+    o = e.optimum
+    if o is None:
+        return None
+    size = None if o.network is None else o.network.m
+    found: dict[str, Any] = {"status": o.status, "neurons": size}
+    if isinstance(o, MinNorm):
+        found |= {"norm2": o.norm2, "lower_bound": o.lower_bound}
+        if e.small is not None:
+            W, a = e.small.weights()
+            found["small_interpolator"] = {
+                "neurons": e.small.m, "norm2": float(np.sum(W**2) + np.sum(a**2)), "W": W, "a": a,
+            }  # fmt: skip
+    else:
+        found |= {"margin": o.margin, "upper_bound": o.upper_bound}
+    return found

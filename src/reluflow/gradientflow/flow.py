@@ -1,0 +1,163 @@
+"""Gradient flow of a two-layer network: the public function."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from reluflow.errors import ReluflowError
+from reluflow.gradientflow.cones import begin
+from reluflow.gradientflow.driver import Driver
+from reluflow.gradientflow.solver import Solver
+from reluflow.gradientflow.stops import as_stops, settled, stationary
+from reluflow.gradientflow.terms import data_of
+from reluflow.kernels.flow_arrival import LEAVE, STAY
+from reluflow.network import Network
+from reluflow.problem import Problem
+from reluflow.runtime import Checkpoint
+from reluflow.runtime.checkpoint import fingerprint
+from reluflow.trajectory import Trajectory
+from reluflow.trajectory.observables import as_observables
+from reluflow.trajectory.recorder import Recorder
+from reluflow.trajectory.save import as_save
+
+LARGE = 2_000_000  # neurons times samples beyond which kinks are not located
+
+
+def flow(
+    problem: Problem,
+    net: Network,
+    *,
+    t_end: float | None = None,
+    save: Any = None,
+    observe: Any = None,
+    states: bool | None = None,
+    rtol: float | None = None,
+    stop: Any = None,
+    clock: str = "time",
+    on_branch: str = "stay",
+    kinks: bool | None = None,
+    max_steps: int = 1_000_000,
+    max_seconds: float | None = None,
+    progress: bool | str = "auto",
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+) -> Trajectory:
+    r"""Gradient flow :math:`w_j' = a_j D_j,\ a_j' = \langle w_j, D_j\rangle`, kinks located.
+
+    D_j is the element of minimal norm of :math:`\{\sum_k s_k c_k x_k\}` over the slopes s_k that
+    the activation allows at <w_j, x_k>, c the pull. Neurons of one activation cone move together,
+    a constant pull is solved in closed form, sizes live in exponents; so the cost depends on the
+    number of cones and of jumps, not on width and scale.
+
+    Parameters
+    ----------
+    problem : Problem
+    net : Network
+        Initial weights, of any scale.
+    t_end : float, optional
+        Where to end, in the units of ``clock``; without it (and without ``stop``) the flow ends
+        when it is stationary, or with ``clock="loss"`` when its direction has settled.
+    save : list of times, or a policy such as ``every(0.5)``; by default start and end.
+    observe : names or functions of (problem, network) to record.
+    states : bool, optional
+        Whether to keep whole networks; by default only if nothing is observed.
+    rtol : float, optional
+        Relative error aimed at, of each neuron at its own scale and of f; 1e-8 by default. Where
+        kinks are not located it is the error of one step, in the root mean square over neurons,
+        and 1e-4 by default (1e-8 for a smoothed activation, which has none).
+    stop : condition or list
+        :func:`stationary`, :func:`loss_below`, :func:`settled`, or a function of
+        (problem, network, time).
+    clock : {"time", "loss"}
+        "loss" runs in s with ds = L dt, for losses without a minimum: margins of thousands are
+        reached without underflow; the observable "log_time" is log t.
+    on_branch : {"stay", "leave"}
+        On a ridge (<w_j, x_k> = 0 with a_j c_k > 0) solutions are not unique: stay on it while
+        possible, or leave to the active side. Each such moment is an event "branch".
+    kinks : bool, optional
+        False: kinks are not located (wide networks on many samples; the default there).
+    max_steps, max_seconds : budgets.
+    progress : bool or "auto"
+    checkpoint : path, optional
+        Makes the run resumable after a kill, with a bit-identical continuation; it is written
+        every ``checkpoint_seconds``.
+
+    Returns
+    -------
+    Trajectory
+        ``times`` in the units of ``clock``; ``steps`` counts integrator steps; ``events`` has
+        arrays neuron, sample, time and kind (1 cross, 2 slide, 3 exit, 4 branch).
+
+    Notes
+    -----
+    A kink crossed twice within an eighth of a step may be missed. A sign that is lost by less
+    than rtol of the neuron's size counts as kept.
+
+    References
+    ----------
+    [BF24]_ Section 3, [LLWA21]_ Lemma B.15, [MMV24]_ Appendix E, [HNW93]_ II.6.
+    """
+    if problem.smoothing:
+        if kinks:
+            problem.check_kinks("kinks=True")
+        kinks = False
+    if kinks is None:
+        kinks = net.m * problem.n <= LARGE
+    if rtol is None:
+        rtol = 1e-8 if kinks or problem.smoothing else 1e-4
+    _check(rtol, t_end, max_steps, on_branch)
+    net.check_fits(problem.d)
+    data = data_of(problem, clock)
+    stops = as_stops(stop)
+    if t_end is None and not stops:
+        stops = (settled(),) if clock == "loss" else (stationary(),)
+    end = math.inf if t_end is None else float(t_end)
+    observables = as_observables(observe)
+    policy = as_save(save, end, whole=False)
+    keep = states if states is not None else not observables
+    recorder = Recorder(problem, policy, observables, keep, end, whole=False)
+    settings = {
+        "kind": "flow", "rtol": rtol, "clock": clock, "on_branch": on_branch, "kinks": kinks,
+        "t_end": end, "max_steps": max_steps, "stop": repr(stops),
+    }  # fmt: skip
+    arrays = {"X": problem.X, "y": problem.y, "W": net.W, "a": net.a, "ls": net.log_factors}
+    what = {**settings, "problem": problem.spec, "saved": recorder.describe()}
+    key = fingerprint(arrays, what)
+    saved = Checkpoint(checkpoint, key, checkpoint_seconds)
+    if not kinks:
+        from reluflow.gradientflow.wide_run import flow_wide
+
+        return flow_wide(
+            problem, net, data, recorder, stops, end, rtol, max_steps, max_seconds, progress,
+            saved, settings,
+        )  # fmt: skip
+    ridge = STAY if on_branch == "stay" else LEAVE
+    state, events = begin(problem, net, data, ridge)
+    solver = Solver(state, rtol, ridge)
+    solver.note(events)
+    solver.h = solver.first_step()
+    driver = Driver(problem, solver, recorder, stops, end, max_steps, max_seconds, saved)
+    packed = saved.read()
+    if packed is not None:
+        driver.unpack(packed)
+    final, status = driver.run(progress)
+    if status.code == "interrupted":
+        saved.write(driver.pack())
+    else:
+        saved.remove()
+    return driver.trajectory(final, status, settings)
+
+
+def _check(rtol: float, t_end: float | None, max_steps: int, on_branch: str) -> None:
+    if not (1e-13 <= rtol <= 1e-2):
+        raise ReluflowError(f"rtol must lie between 1e-13 and 1e-2, got {rtol}: try 1e-8")
+    if t_end is not None and not (np.isfinite(t_end) and t_end >= 0):
+        raise ReluflowError(f"t_end must be a finite time >= 0, got {t_end}")
+    if max_steps < 1:
+        raise ReluflowError(f"max_steps must be at least 1, got {max_steps}")
+    if on_branch not in ("stay", "leave"):
+        raise ReluflowError(f"on_branch must be 'stay' or 'leave', got {on_branch!r}")

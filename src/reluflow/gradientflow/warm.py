@@ -1,0 +1,122 @@
+"""The first use of a machine: compile kernels of the flow beside the prediction."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+
+NOTE = "compiling kernels (first use only)"
+
+
+def largest() -> list[tuple[Any, tuple[Any, ...]]]:
+    """Kernels of the flow that take longest to compile, with arguments of the types they get."""
+    from reluflow.gradientflow.terms import method
+    from reluflow.kernels.flow_leap import leap_all
+    from reluflow.kernels.flow_scan import scan
+    from reluflow.kernels.flow_trace import trace_some
+    from reluflow.kernels.flow_types import Cones, Data, Frame, Members, Rules
+    from reluflow.kernels.flow_wheel import empty_wheel
+
+    one, two, three = np.empty(1), np.empty((1, 1)), np.empty((1, 1, 1))
+    index, flags, signs = np.empty(1, np.int64), np.zeros(1, bool), np.empty((1, 1), np.int8)
+    X, y = np.empty((1, 1)), np.empty(1)
+    X.flags.writeable = y.flags.writeable = False
+    data = Data(X, one, y, 0, 1.0, 1.0, 0.0, False)
+    cones = Cones(index, flags, one, index, one, two, two, index)
+    members, frame = Members(index, index, two, one), Frame(two, one, 1.0)
+    rules, wheel = Rules(1.0, 1.0, 1.0, 0), empty_wheel(flags, 1)
+    return [
+        (leap_all, (data, signs, members, flags, one, 1.0, 0.0, 0, signs, two)),
+        (trace_some, (
+            data, method(), cones, frame, members, index, one, index, 1.0, signs, three, two,
+            rules, 0.0, two, one, signs, two, two, True,
+        )),
+        (scan, (
+            data, cones, frame, signs, flags, three, two, members, index, wheel, rules, one,
+            index, one, index,
+        )),
+    ]  # fmt: skip
+
+
+def compiled(kernel: Any) -> bool:
+    """Whether the cache has a version of a kernel, made from the present source."""
+    try:
+        return bool(kernel._cache._cache_file._load_index())
+    except AttributeError:  # no cache to fill
+        return True
+
+
+class FlowKernels:
+    """Compiles the kernels of `flow` in two processes, unless the cache has them.
+
+    The largest ones are compiled by a worker while this process works on the prediction, the
+    others by :meth:`wait`: about as much work for each, so two cores are enough.
+    """
+
+    def __init__(self, needed: bool = True) -> None:
+        self._worker: subprocess.Popen[bytes] | None = None
+        if needed and not all(compiled(kernel) for kernel, _ in largest()):
+            self._worker = subprocess.Popen(
+                [sys.executable, "-m", "reluflow.gradientflow.warm"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+
+    @property
+    def busy(self) -> bool:
+        """Whether the worker is at work."""
+        return self._worker is not None and self._worker.poll() is None
+
+    def wait(self) -> None:
+        """Until the cache is filled; whatever went wrong there is compiled here when needed."""
+        if self._worker is not None:
+            one_step()
+            self._worker.wait()
+
+    def __enter__(self) -> FlowKernels:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker is not None and self._worker.poll() is None:
+            self._worker.kill()
+            self._worker.wait()
+
+
+def one_step() -> None:
+    """Take a step of a small flow without a look at kinks: compiles all but the `largest`."""
+    from reluflow.gradientflow.cones import begin
+    from reluflow.gradientflow.present import Present
+    from reluflow.gradientflow.terms import data_of
+    from reluflow.gradientflow.trial import Trial
+    from reluflow.kernels.flow_arrival import STAY
+    from reluflow.network import initialize
+    from reluflow.problem import datasets
+
+    problem = datasets.load("three-points")
+    state, _ = begin(problem, initialize(problem, 20, rng=0), data_of(problem, "time"), STAY)
+    now = Present(state, 1e-8, STAY)
+    now.stiffness()
+    now.log_sizes()
+    trial = Trial(now)
+    trial.attempt(1e-3)
+    trial.dense()
+    trial.sample()
+    trial.outputs_at(0.5)
+    trial.contributions(np.zeros(1, np.int64))
+    state.sync()
+
+
+def main() -> None:
+    """Compile the `largest` kernels into the cache."""
+    from numba import typeof
+
+    for kernel, given in largest():
+        kernel.compile(tuple(map(typeof, given)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""[BF24]_ Theorems 1 and 3, Lemma 13: where neurons turn before they grow.
+
+All constants are kept as logarithms: they leave the range of floats at practical scales, where
+the bounds of the theorems say nothing. "The hypotheses hold" and "the bound is informative" are
+told apart.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import Found
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.errors import ReluflowError
+from reluflow.landscape import D, extremal_vectors, pattern
+from reluflow.landscape.constants import Constants, constants
+from reluflow.network import Network, initialize
+from reluflow.papers.bf24.claims.data import MOST_CONES, cones
+from reluflow.papers.bf24.claims.early import share_of_the_ball
+from reluflow.papers.bf24.runs import EPS, aligning, log_gain, log_total, ratios, state_at
+from reluflow.problem import Problem
+
+ROUNDING = 1e-13  # of <D, v>/|D|
+SMALL_EPS = 1 / 200
+ALPHA0 = 0.7  # Condition 1: leaves out neurons within 44 degrees of the wrong end of D
+
+
+def known_constants(problem: Problem) -> Constants:
+    """Constants of Theorem 1, with a sentence where there are too many cones."""
+    if cones(problem) > MOST_CONES:
+        raise ReluflowError("too many activation cones for the constants of the theorem")
+    return constants(problem)
+
+
+def log_settling_time(known: Constants, alpha: float, factor: float = 4.0) -> float:
+    """log of the bound t2 <= factor D_max / (D_min^2 alpha^2); 4 in Theorem 1, 2 in Theorem 3."""
+    with np.errstate(divide="ignore"):  # no settling time where alpha is 0
+        return float(np.log(factor * known.D_max) - 2 * np.log(known.D_min * alpha))
+
+
+def log_defect_constant(known: Constants, alpha_0: float | None) -> float:
+    """log c of Eq. 37, or of Eq. 40 without ``alpha_0``.
+
+    The paper takes c = 2 D_max instead while t2 > tau.
+    """
+    alpha = known.alpha_min if alpha_0 is None else min(known.alpha_min, alpha_0)
+    factor = 2.0 if alpha_0 is None else 4.0
+    first = np.log(known.D_max) + known.D_max * np.exp(log_settling_time(known, alpha, factor))
+    if alpha_0 is not None:
+        with np.errstate(divide="ignore"):  # no bound where alpha is 0
+            first += np.log(4.0) - 2 * np.log(alpha)
+    first += np.sqrt(2 * known.mean_square / known.D_max) / np.e
+    return float(np.logaddexp(first, 0.5 * np.log(2 * known.D_max * known.mean_square)))
+
+
+def outer_weights_stay(evidence: Evidence) -> Found:
+    """Theorem 1 (i): lambda^{2 eps} <= |a^t / a^0| <= lambda^{-2 eps} and |w| <= |a| until tau."""
+    assert evidence.start is not None
+    known = known_constants(evidence.problem)
+    log_lambda = log_total(evidence.start)
+    tau = known.alignment_time(log_lambda, EPS)
+    moved, over = 0.0, -np.inf
+    until = [net for net, t in zip(evidence.path, evidence.times, strict=True) if t <= tau]
+    if evidence.times[-1] >= tau:  # a shorter run is looked at as far as it goes
+        until.append(state_at(evidence, tau))
+    for net in until:
+        moved = max(moved, float(np.abs(log_gain(net, evidence.start)).max()))
+        with np.errstate(invalid="ignore"):  # zero neurons have no ratio
+            gap = net.log_norms - net.log_outer
+        over = max(over, float(np.max(gap[np.isfinite(gap)], initial=-np.inf)))
+    return Found(
+        [
+            at_most(
+                moved / -log_lambda, 2 * EPS,
+                what=f"max |log |a/a0|| / log(1/lambda) until {tau:.3g}",
+            ),
+            at_most(over, 10 * evidence.rtol, what="log |w|/|a|"),
+        ],
+        [_small_enough(known, log_lambda, 1.0)],
+    )  # fmt: skip
+
+
+def _too_short(tau: float) -> Hypothesis:
+    return Hypothesis("the run reaches tau", False, f"tau = {tau:.4g}")
+
+
+def _small_enough(
+    known: Constants, log_lambda: float, alpha_0: float, eps: float = EPS
+) -> Hypothesis:
+    bound = known.log_scale_bound(alpha_0, eps)
+    return Hypothesis(
+        f"lambda < lambda* (alpha_0 = {alpha_0:g})", log_lambda < bound,
+        f"log lambda {log_lambda:.4g}, log lambda* {bound:.4g}",
+    )  # fmt: skip
+
+
+def neurons_align(evidence: Evidence) -> Found:
+    """Theorem 1 (ii): at tau D(w, 0) is extremal or 0 and |D| - <D, v> <= c lambda^{eps|D|/Dmax},
+    or v is anti-aligned; maxima for a > 0, minima for a < 0."""
+    return _aligned_at_tau(evidence, ALPHA0)
+
+
+def neurons_align_among_saddles(evidence: Evidence) -> Found:
+    """Theorem 3 (ii): the same for Condition-2 neurons, which never have D = 0."""
+    return _aligned_at_tau(evidence, None)
+
+
+def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
+    """Theorems 1 and 3 (ii) at tau itself, with the constant of Eq. 37 or, without alpha_0, 40."""
+    assert evidence.start is not None
+    p, start = evidence.problem, evidence.start
+    known, log_lambda = known_constants(p), log_total(start)
+    tau = known.alignment_time(log_lambda, EPS)
+    if evidence.times[-1] < tau:
+        return Found((), [_too_short(tau)])
+    net = state_at(evidence, tau)
+    who = _condition(p, start, 0.0 if alpha_0 is None else np.sqrt(1 - alpha_0**2), alpha_0 is None)
+    grad, v = D(p, net.W)[who], ratios(net)[who]
+    size = np.linalg.norm(grad, axis=1)
+    zero = size <= 1e-12 * known.D_max
+    kinds = _kinds(evidence, pattern(p, net.W)[who])
+    wanted = np.where(start.a[who] > 0, "max", "min")
+    right = (kinds == wanted) if alpha_0 is not None else (kinds != "")
+    along = np.sum(grad * v, axis=1)
+    anti = ~zero & (np.abs(along + size * np.linalg.norm(v, axis=1)) <= ROUNDING * size)
+    defect = np.where(zero | anti, 0.0, 1 - along / np.where(zero, 1.0, size))
+    log_c = log_defect_constant(known, alpha_0)
+    log_bound = log_c + EPS * size / known.D_max * log_lambda - np.log(np.where(zero, 1.0, size))
+    log_bound = np.where(zero, -np.inf, log_bound)
+    over = defect / np.maximum(np.exp(np.minimum(log_bound, 0.0)), ROUNDING)
+    checks = [
+        equals(np.count_nonzero(~right & ~zero), 0, tolerance=0, what="neurons elsewhere at tau"),
+        at_most(
+            over.max(initial=0.0), 1.0,
+            what=f"1 - <D, v>/|D| over its bound (or over {ROUNDING:g} where that is larger)",
+        ),
+    ]  # fmt: skip
+    if alpha_0 is None:
+        checks.append(equals(zero.sum(), 0, tolerance=0, what="Condition-2 neurons with D = 0"))
+    rates = evidence.landscape.rates[evidence.landscape.rates > 0]  # |D| where neurons may settle
+    logs = log_c + EPS * rates / known.D_max * log_lambda - np.log(rates)
+    said = Hypothesis(
+        "the bound is informative: c lambda^{eps |D|/D_max} < |D|", bool((logs < 0).all()),
+        f"log c {log_c:.4g}, log bound/|D| up to {logs.max(initial=-np.inf):.4g}",
+    )  # fmt: skip
+    note = f"{who.size} neurons satisfy the condition; {int(zero.sum())} have D = 0 at tau."
+    return Found(checks, [_small_enough(known, log_lambda, alpha_0 or 1.0), said], note)
+
+
+def _condition(problem: Problem, start: Network, wrong: float, strict: bool) -> NDArray[np.intp]:
+    """Neurons with <D, v> > -wrong |D| at the start; with ``strict`` only those with D != 0."""
+    grad, v = D(problem, start.W), ratios(start)
+    size, along = np.linalg.norm(grad, axis=1), np.sum(grad * v, axis=1)
+    return np.flatnonzero((along > -wrong * size) | ((size == 0) & (not strict)))
+
+
+def _kinds(evidence: Evidence, patterns: NDArray[np.int8]) -> NDArray[np.str_]:
+    """Kind of the extremal vector in each pattern's face, "" where there is none."""
+    found = evidence.landscape
+    table = {
+        u.tobytes(): kind
+        for u, kind, value in zip(found.patterns, found.kinds, found.values, strict=True)
+        if value != 0
+    }
+    return np.array([table.get(u.astype(np.int8).tobytes(), "") for u in patterns], dtype="U10")
+
+
+def threshold_alone(evidence: Evidence, eps: float = EPS) -> Found:
+    """Theorem 1 (ii), first clause alone: D(w, 0) at tau is an extremal vector or 0.
+
+    For lambda below Eq. 22, or any number of the data and alpha_0, whatever eps. The proof meets a
+    neuron that has not settled by tau with a larger constant in O(.), which this clause has not.
+    """
+    assert evidence.start is not None
+    p, start = evidence.problem, evidence.start
+    known, log_lambda = known_constants(p), log_total(start)
+    tau = known.alignment_time(log_lambda, eps)
+    if evidence.times[-1] < tau:
+        return Found((), [_too_short(tau)])
+    net = state_at(evidence, tau)
+    who = _condition(p, start, np.sqrt(1 - ALPHA0**2), False)
+    size = np.linalg.norm(D(p, net.W), axis=1)[who]
+    settled = (_kinds(evidence, pattern(p, net.W)[who]) != "") | (size <= 1e-12 * known.D_max)
+    mean = np.exp(2 * (start.log_outer - log_lambda)).cumsum() * start.m
+    largest = float((mean / np.arange(1, start.m + 1)).max())
+    return Found(
+        [equals(
+            np.count_nonzero(~settled), 0, tolerance=0,
+            what=f"of {who.size} Condition-1 neurons, those with D neither extremal nor 0 at tau",
+        )],
+        [
+            Hypothesis("0 < eps < 1/3", 0 < eps < 1 / 3, f"eps = {eps:g}, tau = {tau:.4g}"),
+            Hypothesis("running means of the a~^2 are at most 1 (Eq. 5)", largest <= 1 + 1e-9,
+                       f"largest {largest:.6g}"),
+            _small_enough(known, log_lambda, ALPHA0, eps),
+            Hypothesis("Condition 1 (1) for alpha_0", who.size > 0,
+                       f"alpha_0 = {ALPHA0:g}: {who.size} of {start.m} neurons"),
+        ],
+    )  # fmt: skip
+
+
+def threshold_of_data_alone(evidence: Evidence) -> Found:
+    """The same from a scale far below Eq. 22, at which all neurons settle for eps = 1/4, with a
+    smaller eps: a threshold that does not know eps cannot be small enough."""
+    return threshold_alone(evidence, eps=SMALL_EPS)
+
+
+def defect_slope(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
+    """Theorem 1 (ii), as an exponent: the largest defect falls like lambda^{eps |D|/D_max}, or
+    faster (1 - tanh(s) ~ 2 e^{-2 s} gives twice that). On Figure 2's data |D*| = D_max."""
+    worst = []
+    for log in logs:
+        known = constants(aligning(seed, m).problem)
+        tau = known.alignment_time(log, EPS)
+        run = aligning(seed, m, log, tau)
+        assert run.start is not None
+        assert run.final is not None
+        who = _condition(run.problem, run.start, 0.0, True)
+        who = who[run.start.a[who] > 0]
+        grad, v = D(run.problem, run.final.W)[who], ratios(run.final)[who]
+        along = np.sum(grad * v, axis=1) / np.linalg.norm(grad, axis=1)
+        worst.append(float((1 - along).max()))
+    slope = np.polyfit(np.array(logs), np.log(worst), 1)[0]
+    return [at_least(slope, EPS, what="exponent of max 1 - <D, v>/|D| at tau in lambda")]
+
+
+@lru_cache(maxsize=8)
+def among_saddles(seed: int, m: int, log_scale: float | None = None, draws: int = 60) -> Evidence:
+    """Random data whose G has saddles; of ``draws`` sets the one with the best constants.
+
+    Without ``log_scale`` the scale is one at which the bound of Theorem 3 says something.
+    """
+    from reluflow.gradientflow.flow import flow
+
+    rng = np.random.default_rng(seed)
+    best: tuple[float, Problem, Constants] | None = None
+    for _ in range(draws):
+        problem = Problem(rng.standard_normal((4, 3)), rng.standard_normal(4), name="gaussian")
+        found = extremal_vectors(problem, basin_points=0)
+        if "saddle" not in found.kinds:
+            continue
+        known = constants(problem)
+        least = float(found.rates[found.rates > 0].min())
+        log_c = known.D_max * np.exp(log_settling_time(known, known.alpha_min, 2.0))
+        need = -(log_c + 40.0) * known.D_max / (EPS * least)
+        if best is None or need > best[0]:
+            best = need, problem, known
+    if best is None:
+        raise ReluflowError(f"none of {draws} random sets has a saddle: draw more")
+    need, problem, known = best
+    log_scale = need if log_scale is None else log_scale
+    net = initialize(problem, m, log_scale=log_scale, kind="dominated", rng=seed)
+    tau = known.alignment_time(log_total(net), EPS)
+    run = flow(problem, net, t_end=tau, save=np.linspace(0.0, tau, 61))
+    return Evidence.of(problem, run)
+
+
+def patterns_freeze(evidence: Evidence) -> Found:
+    """Lemma 13: once a D(w, theta) lies in the neuron's own face (or is 0), the face is kept."""
+    assert evidence.start is not None
+    p = evidence.problem
+    known = known_constants(p)
+    log_lambda = log_total(evidence.start)
+    tau = known.alignment_time(log_lambda, EPS)
+    home: NDArray[np.int8] = np.zeros((evidence.start.m, p.n), dtype=np.int8)
+    settled = np.zeros(evidence.start.m, dtype=bool)
+    left = np.zeros(evidence.start.m, dtype=bool)
+    for net, t in zip(evidence.path, evidence.times, strict=True):
+        if t > tau:
+            break
+        side = pattern(p, net.W)
+        left |= settled & (side != home).any(axis=1)
+        grad = D(p, net.W, p.pull_at(p.outputs(net)))
+        zero = np.linalg.norm(grad, axis=1) <= 1e-12 * known.D_max
+        turn = (pattern(p, np.where(zero[:, None], net.W, grad)).T * np.sign(net.a)).T
+        own = (zero | (turn == side).all(axis=1)) & np.isfinite(net.log_norms)
+        new = own & ~settled
+        home[new], settled = side[new], settled | new
+    return Found(
+        [
+            at_least(settled.mean(), 0.5, what="share of neurons that settle before tau"),
+            equals(left.sum(), 0, tolerance=0, what="neurons that leave the face they settled in"),
+        ],
+        [_small_enough(known, log_lambda, 1.0)],
+    )
+
+
+def starts_well(seed: int, m: int, draws: int = 100_000) -> list[Comparison]:
+    """Condition 1 on data under Assumption 4: every active neuron with a > 0 has it, alpha_0 = 1,
+    a neuron put at w = 0 stays there, and of starts uniform in the ball (the paper's example, Eq.
+    3 to 5) the share that has it is that of an integral over angles."""
+    from reluflow.gradientflow.flow import flow
+
+    start = aligning(seed, m)
+    assert start.start is not None
+    p, net = start.problem, start.start
+    active = np.flatnonzero((net.a > 0) & (p.X @ net.W.T > 0).any(axis=0))
+    missing = np.setdiff1d(active, _condition(p, net, 0.0, True))
+    end = flow(p, Network(np.zeros((1, p.d)), np.ones(1), bias=p.bias), t_end=1.0).final
+    shares = []
+    for alpha_0 in (0.3, ALPHA0, 0.95):
+        ball = initialize(p, draws, scale=1.0, kind="dominated", rng=seed)
+        seen = _condition(p, ball, np.sqrt(1 - alpha_0**2), False).size / draws
+        known = share_of_the_ball(p, alpha_0)
+        error = 4 * np.sqrt(known * (1 - known) / draws)
+        shares.append(equals(seen, known, tolerance=error, what=f"share, alpha_0 = {alpha_0:g}"))
+    return [
+        *shares,
+        equals(missing.size, 0, tolerance=0, what="active neurons with a > 0 that violate it"),
+        equals(np.abs(end.W).max(), 0.0, tolerance=0.0, what="|w| of a neuron put at 0"),
+    ]
+
+
+def stays_where_it_can(seed: int, m: int) -> list[Comparison]:
+    """Condition 2 along a flow whose G has saddles: some neurons have <D, v> > 0 at the start, and
+    none leaves a face, by the rule to stay on a ridge."""
+    run = among_saddles(seed, m, -20.0)
+    assert run.start is not None
+    aligned = _condition(run.problem, run.start, 0.0, True)
+    return [
+        at_least(aligned.size, 1, what="neurons with <D, v> > 0 at the start"),
+        *patterns_freeze(run).comparisons,
+    ]

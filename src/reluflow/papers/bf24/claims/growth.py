@@ -1,0 +1,266 @@
+"""[BF24]_ Lemmas 4 to 6 and 15 to 18: positive neurons align and grow as one bundle to the line.
+
+Where the paper writes O(.) or Theta(.), the constant of its proof is computed for the data at
+hand, or the exponent is fitted over a range of scales.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import Found
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.invariants import ROUNDING, dead
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.network import Network
+from reluflow.papers.bf24.claims.cones import least_mean
+from reluflow.papers.bf24.claims.data import dominance, extreme_samples
+from reluflow.papers.bf24.runs import Story, log_gain, phased, ratios, state_at
+from reluflow.prediction.limit import limit
+
+Array = NDArray[np.float64]
+
+
+def _reached(*records: int | None) -> Hypothesis:
+    """Whether the run reaches the phases that are asked for."""
+    return Hypothesis("the run reaches the end of the phase", None not in records)
+
+
+def _products(story: Story, net: Network) -> Array:
+    """<v_j, x_k> of the positive neurons."""
+    return np.asarray(ratios(net)[story.positive] @ story.problem.X.T)
+
+
+def _pair_defect(story: Story, i: int) -> float:
+    """Largest 1 - <v_i, v_j> over pairs of positive neurons."""
+    v, who = ratios(story.path[i])[story.positive], story.positive
+    # 1 - <v, v'> = |v - v'|^2/2 + (1 - |v|^2)/2 + (1 - |v'|^2)/2
+    spread = max(float(np.sum((v - u) ** 2, axis=1).max()) for u in v)
+    return spread / 2 + float(_short(story, story.path[i], who).max())
+
+
+def first_phase(evidence: Evidence) -> list[Comparison]:
+    """Lemma 4: until tau positive neurons grow and negative ones shrink; idle ones never move."""
+    story = Story(evidence)
+    start, idle = story.start, dead(story.problem, story.start)
+    until = [net for net, t in zip(story.path, story.times, strict=True) if t <= story.tau]
+    if story.first is not None:
+        until.append(state_at(evidence, story.tau))
+    gains = [log_gain(net, start) for net in until]
+    up = [gain[story.positive] for gain in gains]
+    tolerance = 10 * evidence.rtol
+    return [
+        at_most(-min(g.min(initial=0.0) for g in up), tolerance,
+                what="fall of log a, positive active neurons"),
+        at_most(max(g.max(initial=-np.inf) for g in up) / -story.log_lambda, 2 * story.eps,
+                what="log(a/a0) / log(1/lambda), the same"),
+        at_most(max(gain[story.negative].max(initial=0.0) for gain in gains), tolerance,
+                what="rise of log |a|, negative neurons"),
+        at_most(max(_moved(net, start)[idle].max(initial=0.0) for net in story.path), ROUNDING,
+                what="move of (w, a) over its size, neurons without active sample, whole run"),
+    ]  # fmt: skip
+
+
+def _moved(net: Network, start: Network) -> Array:
+    """Change of (w, a) of each neuron over its size at the start, 0 for one that stays at zero."""
+    factor = np.exp(net.log_factors - start.log_factors)
+    change = np.hypot(
+        np.linalg.norm(factor[:, None] * net.W - start.W, axis=1), factor * net.a - start.a
+    )
+    size = np.hypot(np.linalg.norm(start.W, axis=1), start.a)
+    return np.where(change > 0, change / np.where(size > 0, size, change), 0.0)
+
+
+def bundle_aligns(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
+    """Lemma 4: <D*, v_i> = |D*| - O(lambda^eps) at tau, as an exponent of the largest defect."""
+    defects = []
+    for log in logs:
+        story = Story(phased(seed, m, log))
+        net, who = state_at(story.evidence, story.tau), story.positive
+        v = ratios(net)[who]
+        # 1 - <u, v> = |u - v|^2/2 + (1 - |v|^2)/2 with the unit u = D*/|D*|, as in _pair_defect
+        off = np.sum((v - story.D_star / np.linalg.norm(story.D_star)) ** 2, axis=1)
+        defects.append(float((off + _short(story, net, who)).max()) / 2)
+    slope = np.polyfit(np.array(logs), np.log(defects), 1)[0]
+    return [at_least(slope, story.eps, what="exponent of max 1 - <D*, v_i>/|D*| at tau in lambda")]
+
+
+def _short(story: Story, net: Network, who: NDArray[np.bool_]) -> Array:
+    """1 - |v|^2, which falls like 1/a^2 (Lemma 1): written so, nothing cancels."""
+    short = 1 - np.sum(ratios(story.start)[who] ** 2, axis=1)
+    return np.asarray(short * np.exp(-2 * log_gain(net, story.start)[who]))
+
+
+def bundle_forms(evidence: Evidence) -> Found:
+    """Lemma 5: at tau2 sum a^2 = eps2, <v, x_k> = Omega(1), negatives smaller, tau2 not early."""
+    story = Story(evidence)
+    i = story.second
+    if i is None:
+        return Found((), [_reached(i)])
+    D, lam2 = float(np.linalg.norm(story.D_star)), np.exp(2 * story.log_lambda)
+    half = _products(story, story.path[i]) / (story.D_star @ story.problem.X.T / D)
+    fall = log_gain(story.path[i], story.start)[story.negative].max(initial=-np.inf)
+    # a_i grows at most like |D*| + lambda^2 mean |x|^2 (negative outputs), from lambda^{1 - 2 eps}
+    rate = D + lam2 * float(np.mean(np.sum(story.problem.X**2, axis=1)))
+    late = (-(1 - 2 * story.eps) * story.log_lambda + 0.5 * np.log(story.eps2)) / rate
+    return Found(
+        [
+            at_least(half.min(), 0.5, what="<v_i, x_k> |D*| / <D*, x_k> at tau2"),
+            at_most(fall, 10 * evidence.rtol, what="rise of log |a|, negative neurons"),
+            at_least(story.times[i] - story.tau, late, what="tau2 - tau against (1-2eps) log"),
+        ],
+        [_reached(i)],
+    )
+
+
+def bundle_tightens(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
+    """Lemma 5: the largest pair defect at tau2 falls at least like lambda^{1 - eps}, and tau2 is
+    -log(lambda)/|D*| plus a constant: its difference quotient is the first jump time of `limit`."""
+    stories = [Story(phased(seed, m, log)) for log in logs]
+    defects = [_pair_defect(s, s.second) for s in stories if s.second is not None]
+    slope = np.polyfit(np.array(logs), np.log(defects), 1)[0]
+    quotient = (_growth_time(stories[-1]) - _growth_time(stories[0])) / (logs[0] - logs[-1])
+    first = float(limit(stories[0].problem, stories[0].start).times[0])
+    rate = float(np.linalg.norm(stories[0].D_star))
+    return [
+        at_least(slope, 1 - stories[0].eps,
+                 what="exponent of max 1 - <v_i, v_j> at tau2 in lambda"),
+        equals(quotient * rate, 1.0, tolerance=2e-3, what="tau2 for each unit of log, times |D*|"),
+        equals(first * rate, 1.0, tolerance=1e-9, what="first jump time of `limit`, times |D*|"),
+    ]  # fmt: skip
+
+
+def _growth_time(story: Story) -> float:
+    """tau2, between the two records around it: log sum a^2 grows linearly."""
+    i = story.second
+    assert i is not None
+    x = np.log(story.mass[i - 1 : i + 1])
+    part = (np.log(story.eps2) - x[0]) / (x[1] - x[0])
+    return float(story.times[i - 1] + part * (story.times[i] - story.times[i - 1]))
+
+
+def line_is_near(evidence: Evidence) -> Found:
+    """Lemma 6: the bundle comes within eps3 of beta*, in time, correlated, negatives tiny.
+
+    A run that is recorded for longer than the lemma allows and has not come so near fails it.
+    """
+    story = Story(evidence)
+    i, j = story.second, story.third
+    if i is None:
+        return Found((), [_reached(i)])
+    low, high = story.spectrum
+    far = np.sqrt(high / low) * np.linalg.norm(story.beta)
+    latest = float(np.log(far / story.eps3) / (low * story.eps2))
+    if j is None:
+        waited = float(story.times[-1] - story.times[i])
+        never = at_most(waited, latest, what=f"tau3 - tau2; |beta* - sum a w| >= {story.eps3:g}")
+        return Found([never], [] if waited > latest else [_reached(j)])
+    growth = log_gain(story.path[j], story.start)[story.negative].max(initial=-np.inf)
+    near = _products(story, story.path[j])
+    return Found(
+        [
+            at_most(story.times[j] - story.times[i], latest, what="tau3 - tau2"),
+            at_least(near.min(), delta_prime(story).min(), what="<v_i, x_k> at tau3"),
+            at_most(growth / -story.log_lambda, story.eps, what="log |a/a0| / log(1/lambda) on N"),
+        ],
+        [_reached(i, j)],
+    )
+
+
+def delta_prime(story: Story) -> Array:
+    """Lower bound of <v_i, x_k> on [tau2, tau3] for k in Kset, from the proof of Lemma 17.
+
+    d<v_i, x_k>/dt = <D, x_k> - <v_i, D><v_i, x_k> with <D, x_k> >= margin_k/n - f(x_k)|x_k|^2/n,
+    margin the slack of Assumption 5, and f(x_k) <= A <v_i, x_k> + |x_k| A spread.
+    """
+    p = story.problem
+    assert story.second is not None
+    assert story.third is not None
+    K = p.X @ p.X.T
+    size2 = np.diag(K)
+    off = np.sqrt(np.sum(K**2, axis=1) - size2**2)
+    loss = float(story.evidence.run.loss[0]) if story.evidence.run is not None else np.nan
+    margin = p.y * size2 - np.sqrt(2 * p.n * loss) * off  # the loss never rises above its start
+    A = float(story.mass[story.second : story.third + 1].max())
+    push = float(np.linalg.norm(story.residual[story.second : story.third + 1], axis=1).max())
+    spread = np.sqrt(2 * max(_pair_defect(story, i) for i in (story.second, story.third)))
+    rest = (margin - A * spread * size2**1.5) / p.n / (A * size2 / p.n + push)
+    first = _products(story, story.path[story.second]).min(axis=0)
+    return np.asarray(np.minimum(first, rest)[extreme_samples(p)])
+
+
+def aligned_by_tau(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
+    """Lemma 15: at tau <v, x_k> falls short of <D*, x_k>/|D*| by O(lambda^{eps/2}) at most."""
+    short = []
+    for log in logs:
+        story = Story(phased(seed, m, log))
+        net = state_at(story.evidence, story.tau)
+        reach = story.D_star @ story.problem.X.T / np.linalg.norm(story.D_star)
+        short.append(float((reach - _products(story, net)).max()))
+    slope = np.polyfit(np.array(logs), np.log(short), 1)[0]
+    return [at_least(slope, story.eps / 2, what="exponent of the largest shortfall in lambda")]
+
+
+def bundle_is_bounded(evidence: Evidence) -> Found:
+    """Lemma 16: sum a^2 <= (|y| + |y - f_0|)/(sqrt(n) alpha |v|), and alpha of Eq. 49 > 0.
+
+    The numerator has what negative neurons add to f on average, too.
+    """
+    story = Story(evidence)
+    i, j = story.second, story.third
+    if i is None or j is None:
+        return Found((), [_reached(i, j)])
+    p, alpha = story.problem, least_mean(story.problem)
+    assert evidence.run is not None
+    shortest = min(
+        float(np.linalg.norm(ratios(net)[story.positive], axis=1).min())
+        for net in story.path[i : j + 1]
+    )
+    negative = max(
+        float(np.sum(net.weights()[1][story.negative] ** 2)) for net in story.path[i : j + 1]
+    )
+    mean = np.sqrt(np.mean(p.y**2)) + np.sqrt(2 * evidence.run.loss[0])
+    mean += negative * np.mean(np.linalg.norm(p.X, axis=1))
+    return Found(
+        [
+            at_least(alpha, 1e-6, what="alpha of Eq. 49"),
+            at_most(story.mass[i : j + 1].max(), mean / (alpha * shortest), what="sum a^2 over I"),
+        ],
+        [_reached(i, j)],
+    )
+
+
+def bundle_stays_inside(evidence: Evidence) -> Found:
+    """Lemma 17: on [tau2, tau3] <v_i, x_k> > delta' |x_k| for every k, and beta of Eq. 44 > 0."""
+    story = Story(evidence)
+    i, j = story.second, story.third
+    if i is None or j is None:
+        return Found((), [_reached(i, j)])
+    p, size = story.problem, np.linalg.norm(story.problem.X, axis=1)
+    least = np.min([_products(story, n).min(axis=0) for n in story.path[i : j + 1]], axis=0) / size
+    extreme = extreme_samples(p)
+    delta = float((delta_prime(story) / size[extreme]).min())
+    return Found(
+        [
+            at_least(dominance(p) / p.n, 1e-6, what="beta of Eq. 44, the margin of A5 over n"),
+            at_least(delta, 1e-6, what="delta' of the proof"),
+            *(
+                at_least(value, delta, what=f"least <v_i, x_{k + 1}>/|x_{k + 1}| on [tau2, tau3]")
+                for k, value in enumerate(least)
+            ),
+        ],
+        [_reached(i, j)],
+    )
+
+
+def bundle_keeps_its_size(evidence: Evidence) -> Found:
+    """Lemma 18: sum of a^2 over I stays at least eps2 on [tau2, tau3]."""
+    story = Story(evidence)
+    i, j = story.second, story.third
+    if i is None or j is None:
+        return Found((), [_reached(i, j)])
+    return Found(
+        [at_least(story.mass[i : j + 1].min(), story.eps2, what="least sum a^2 on [tau2, tau3]")],
+        [_reached(i, j)],
+    )

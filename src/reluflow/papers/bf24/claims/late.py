@@ -1,0 +1,271 @@
+"""[BF24]_ Lemmas 19 to 24 and Corollary 1: near the line the bundle converges (phase 3).
+
+As in :mod:`reluflow.papers.bf24.claims.growth`, O(.) is replaced by the constant of the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from reluflow.claims.claim import Found
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.invariants import moved
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.landscape import D, pattern
+from reluflow.network import Network
+from reluflow.papers.bf24.claims.cones import margins
+from reluflow.papers.bf24.runs import Story, phased, ratios
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-13  # of losses near 1, below which their excess over the limit says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Late(Story):
+    """The records from tau3 on."""
+
+    @property
+    def reached(self) -> Hypothesis:
+        return Hypothesis("the run reaches the end of phase 2", self.third is not None)
+
+    @cached_property
+    def records(self) -> range:
+        assert self.third is not None
+        return range(self.third, len(self.times))
+
+    @cached_property
+    def since(self) -> Array:
+        """t - tau3 of the late records."""
+        return self.times[self.records.start :] - self.times[self.records.start]
+
+    @cached_property
+    def anchor(self) -> Network:
+        """The network at tau3."""
+        return self.path[self.records.start]
+
+    @cached_property
+    def slack(self) -> float:
+        """sum of a^2 over N at tau3 times max |x|: what negative neurons add to f at most."""
+        a = self.anchor.weights()[1][self.negative]
+        return float(np.sum(a**2) * np.linalg.norm(self.problem.X, axis=1).max())
+
+    @cached_property
+    def excess(self) -> Array:
+        """L - L_beta* at the late records."""
+        assert self.evidence.run is not None
+        rest = self.problem.y - self.problem.X @ self.beta
+        return np.asarray(self.evidence.run.loss[self.records.start :] - np.mean(rest**2) / 2)
+
+    @cached_property
+    def rate(self) -> float:
+        """sigma_min |beta*| / 2: the rate a of Lemma 22 is the least of it and c4/4."""
+        return self.spectrum[0] * float(np.linalg.norm(self.beta)) / 2
+
+    @cached_property
+    def turned(self) -> float:
+        """Integral of |D^t| from tau3 on, by the trapezoidal rule (an upper bound: convex)."""
+        sizes = np.linalg.norm(self.residual[self.records.start :], axis=1)
+        return float(np.trapezoid(sizes, self.since))
+
+    @cached_property
+    def eps4(self) -> float:
+        """How far theta may move after tau3 by Lemma 24, J the integral of |D|."""
+        J, a = self.turned, self.anchor.weights()[1]
+        positive = np.hypot(np.expm1(J), np.expm1(J) + J) * np.linalg.norm(a[self.positive])
+        return float(positive + (2 + 2 * J) * math.sqrt(2) * np.linalg.norm(a[self.negative]))
+
+
+def late(evidence: Evidence) -> Late:
+    """The late part of a run."""
+    return Late(evidence)
+
+
+def mixed(story: Late, net: Network) -> NDArray[np.bool_]:
+    """Neurons with active and inactive samples."""
+    side = pattern(story.problem, net.W)
+    on, off = (side > 0).any(axis=1), (side < 0).any(axis=1)
+    return np.asarray(on & off & np.isfinite(net.log_norms))
+
+
+def outputs_near_line(evidence: Evidence) -> Found:
+    """Lemma 19: |f - <beta*, x>| <= |x| (eps3 + sum_N a^2 + 2 (|a at tau3| + eps4) eps4)."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    p, eps4 = story.problem, story.eps4
+    a = story.anchor.weights()[1]
+    bound = story.eps3 + np.sum(a[story.negative] ** 2) + 2 * (np.linalg.norm(a) + eps4) * eps4
+    gaps = [np.abs(p.outputs(story.path[i]) - p.X @ story.beta) for i in story.records]
+    worst = float((np.array(gaps) / np.linalg.norm(p.X, axis=1)).max())
+    return Found([at_most(worst, float(bound), what="|f - <beta*, x>| / |x|")], [story.reached])
+
+
+def mixed_neurons_fade(evidence: Evidence) -> Found:
+    """Lemma 20: mixed neurons are never more, R_t starts below lambda^{2 - 2 eps}/2 and falls at
+    a rate of at least c4/2, as the proof has it.
+
+    c4 is a least value of <D~_u, w>/|w| over mixed cones shrunk by a constant that the paper
+    leaves open; that over the rays of these cones takes its place.
+    """
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    masks = [mixed(story, story.path[i]) for i in story.records]
+    new = sum(int(np.count_nonzero(b & ~a)) for a, b in pairwise(masks))
+    logs = np.array([
+        logsumexp(2 * story.path[i].log_norms[mask]) if mask.any() else -np.inf
+        for i, mask in zip(story.records, masks, strict=True)
+    ])  # fmt: skip
+    found = [
+        equals(new, 0, tolerance=0, what="neurons that become mixed after tau3"),
+        equals(masks[-1].sum(), 0, tolerance=0, what="mixed neurons at the end"),
+        at_most(logs[0], (2 - 2 * story.eps) * story.log_lambda, what="log 2 R at tau3"),
+    ]
+    there = np.isfinite(logs)
+    if np.count_nonzero(there) > 1:
+        slope = np.polyfit(story.since[there], logs[there], 1)[0]
+        c4 = margins(story.problem).decay
+        found.append(at_most(slope, -c4 / 2, what="slope of log R, c4/2 of the proof"))
+    some = Hypothesis("some neuron is mixed after tau3", any(mask.any() for mask in masks))
+    note = f"{int(masks[0].sum())} neurons are mixed at tau3."
+    return Found(found, [story.reached, some], note)
+
+
+def gradient_dominates(evidence: Evidence) -> Found:
+    """Lemma 21: |grad|^2 >= sigma_min |beta*| (L - L_beta*) - O(lambda^{2 - 2 eps})."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    p, worst, count = story.problem, np.inf, 0
+    for i, excess in zip(story.records, story.excess, strict=True):
+        if excess > max(ROUNDING, story.slack):
+            count += 1
+            net = story.path[i]
+            push = D(p, net.W, p.pull_at(p.outputs(net)))
+            W, a = net.weights()
+            grad2 = np.sum(a**2 * np.sum(push**2, axis=1)) + np.sum(np.sum(W * push, axis=1) ** 2)
+            worst = min(worst, float(grad2 / excess))
+    return Found(
+        [at_least(worst, 2 * story.rate, what="least |grad|^2 / (L - L_beta*) after tau3")],
+        [story.reached, Hypothesis("some late record has L - L_beta* above rounding", count > 0)],
+        f"{count} records after tau3 tell the gradient from rounding.",
+    )
+
+
+def excess_decays(evidence: Evidence) -> Found:
+    """Lemma 22: L - L_beta* <= (sigma_max eps3^2/2 + slack) e^{-a (t - tau3)}."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    first = story.spectrum[1] * story.eps3**2 / 2 + story.slack
+    seen = story.excess > ROUNDING
+    some = Hypothesis(
+        "two late records have L - L_beta* above rounding", int(np.count_nonzero(seen)) > 1
+    )
+    if not some.ok:
+        return Found((), [story.reached, some])
+    rate = -np.polyfit(story.since[seen], np.log(story.excess[seen]), 1)[0]
+    over = story.excess / (first * np.exp(-story.rate * story.since) + ROUNDING)
+    return Found(
+        [
+            at_most(over.max(), 1.0, what="L - L_beta* over (sigma_max eps3^2/2 + slack) e^{-a t}"),
+            at_least(rate, story.rate, what="fitted rate of L - L_beta*"),
+        ],
+        [story.reached, some],
+    )
+
+
+def push_is_integrable(evidence: Evidence) -> Found:
+    """Lemma 23: the integral of |D| after tau3 is at most 2 sigma_max eps3 / a."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    bound = 2 * story.spectrum[1] * story.eps3 / story.rate
+    return Found([at_most(story.turned, bound, what="integral of |D| after tau3")], [story.reached])
+
+
+def push_is_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:
+    """Lemma 23: the integral of |D| shrinks at least like eps3."""
+    stories = [Late(phased(seed, m), eps3=e) for e in eps3]
+    slope = _exponents(stories, np.array([[s.turned] for s in stories]))[0]
+    return [at_least(slope, 0.95, what="exponent of the integral of |D| in eps3")]
+
+
+def moves_are_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:
+    """Lemma 24: relative moves of a, w and v of the positive neurons shrink at least like eps3."""
+    stories = [Late(phased(seed, m), eps3=e) for e in eps3]
+    slopes = _exponents(stories, np.array([_moves(s)[:3] for s in stories]))
+    return [
+        at_least(slope, 0.95, what=f"exponent of the move of {name} in eps3")
+        for slope, name in zip(slopes, "awv", strict=True)
+    ]
+
+
+def _exponents(stories: list[Late], values: Array) -> Array:
+    """Slopes of log values between the two smallest eps3, as they are at the records of tau3."""
+    eps3 = [s.gap[s.records.start] for s in stories[-2:]]
+    return np.asarray(np.log(values[-1] / values[-2]) / np.log(eps3[1] / eps3[0]))
+
+
+def _moves(story: Late) -> Array:
+    """Largest relative moves after tau3: a, w and v of positive neurons, either of negative."""
+    ref, bundle, negative = story.anchor, story.positive, story.negative
+    before, worst = ratios(ref), np.zeros(4)
+    for i in story.records:
+        net = story.path[i]
+        ratio = np.sign(net.a) * np.sign(ref.a) * np.exp(net.log_outer - ref.log_outer)
+        change, v = np.abs(ratio - 1), ratios(net)
+        w = np.linalg.norm(ratio[:, None] * v - before, axis=1)
+        here = [
+            change[bundle].max(initial=0.0), w[bundle].max(initial=0.0),
+            np.linalg.norm(v - before, axis=1)[bundle].max(initial=0.0),
+            max(change[negative].max(initial=0.0), w[negative].max(initial=0.0)),
+        ]  # fmt: skip
+        worst = np.maximum(worst, here)
+    return worst
+
+
+def neurons_stay(evidence: Evidence) -> Found:
+    """Lemma 24: with J the integral of |D|: a moves by e^J - 1, w by e^J + J - 1, v by 2 J."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    J, worst = story.turned, _moves(story)
+    return Found(
+        [
+            at_most(worst[0], np.expm1(J), what="relative move of a, positive neurons"),
+            at_most(worst[1], np.expm1(J) + J, what="move of w over a, positive neurons"),
+            at_most(worst[2], 2 * J, what="move of v, positive neurons"),
+            at_most(worst[3], 2 + 2 * J, what="relative move of negative neurons"),
+        ],
+        [story.reached],
+    )
+
+
+def neighbourhood_is_kept(evidence: Evidence) -> Found:
+    """Corollary 1: theta stays within eps4 of tau3, <v, x_k> above delta4 |x_k|, to rest."""
+    story = late(evidence)
+    if story.third is None:
+        return Found((), [story.reached])
+    size = np.linalg.norm(story.problem.X, axis=1)
+    cosines = [
+        (ratios(story.path[i])[story.positive] @ story.problem.X.T / size).min()
+        for i in story.records
+    ]
+    far = max(moved(story.anchor, story.path[i]) for i in story.records)
+    return Found(
+        [
+            at_most(far, story.eps4, what="|theta - theta at tau3|, eps4 of the proof"),
+            at_least(min(cosines), cosines[0] - 2 * story.turned, what="least <v, x_k>/|x_k|"),
+            at_least(min(cosines), 0.0, what="which is positive"),
+        ],
+        [story.reached],
+    )

@@ -1,0 +1,253 @@
+"""[LLWA21]_ Appendices G.1 to G.4: small neurons enter the cone of separators and grow there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import Found, experiment
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import balanced_start, some_leak, unit_ball
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.network import Network
+from reluflow.papers.llwa21.claims.assumptions import means_separate, sides
+from reluflow.papers.llwa21.claims.general import principal_gap
+from reluflow.papers.llwa21.runs import in_unit_ball
+from reluflow.problem import Problem, datasets
+from reluflow.problem.losses import Logistic
+
+Array = NDArray[np.float64]
+
+RTOL = 1e-10
+STAY = 15.0  # T0 of Lemma G.3 in units of 1/lambda0-
+LOGS = (-80.0, -100.0, -120.0)  # log sigma: neurons may grow by e^30 before T0
+
+
+@experiment("LLWA21-LG.1", quick={"draws": 300}, full={"draws": 5000})
+def principal_implies_separating(seed: int, draws: int) -> list[Comparison]:
+    """Random data with a principal direction (A.1) satisfy A.2."""
+    principal, wrong, other = 0, 0, 0
+    for i in range(draws):
+        rng = np.random.default_rng([seed, i])
+        n = int(rng.integers(2, 8))
+        Z = np.column_stack(
+            [rng.uniform(0.3, 2.0, n), 10 ** rng.uniform(-1.5, 0.5) * rng.standard_normal((n, 2))]
+        )
+        y = rng.choice([-1.0, 1.0], n)
+        problem = Problem(y[:, None] * Z, y, Logistic(), float(rng.uniform(0.1, 0.9)))
+        stated = bool(means_separate(Evidence.of(problem)).ok)
+        if principal_gap(problem, np.array([1.0, 0.0, 0.0])) > 0:
+            principal += 1
+            wrong += not stated
+        else:
+            other += stated
+    return [
+        at_least(principal, draws / 20, what="draws with A.1 along e1"),
+        at_most(wrong, 0, what="of these, draws without A.2"),
+        at_least(other, 1, what="A.2 without A.1 along e1: the converse is not so"),
+    ]
+
+
+def depth(problem: Problem) -> float:
+    """delta: least margin of unit vectors sum h_i y_i x_i, h in [leak, 1]^n; at a vertex."""
+    Z = problem.y[:, None] * problem.X
+    H = np.array(list(product((problem.leak, 1.0), repeat=problem.n)))
+    W = H @ Z
+    return float((W @ Z.T / np.linalg.norm(W, axis=1)[:, None]).min())
+
+
+def cone_margins(problem: Problem, net: Network) -> Array:
+    """min_i sgn(a_j) y_i <w_j, x_i>/|w_j| of each neuron."""
+    signed = np.sign(net.a)[:, None] * net.directions
+    return np.asarray((signed @ (problem.y[:, None] * problem.X).T).min(axis=1))
+
+
+def start_on(problem: Problem, seed: int, m: int, excluded: str) -> Network:
+    """Balanced random directions of both signs, then two on rays: those printed, or the true ones.
+
+    ``excluded`` names which exclusion is believed: the first two neurons lie on the other's rays.
+    """
+    rng = np.random.default_rng(seed)
+    W = rng.standard_normal((m, problem.d))
+    _, plus, minus = sides(problem)
+    flip = -1.0 if excluded == "printed" else 1.0
+    W[0], W[1] = flip * minus, -flip * plus
+    W /= np.linalg.norm(W, axis=1)[:, None]
+    return Network(W, np.resize([1.0, -1.0], m), leak=problem.leak)
+
+
+def conditions(problem: Problem, net: Network) -> list[Hypothesis]:
+    """Those printed with Lemmas G.3 and G.4: A.2, balance, and off the rays that are printed."""
+    evidence = Evidence.of(problem, start=net)
+    _, plus, minus = (v / np.linalg.norm(v) for v in sides(problem))
+    rays = np.where((net.a > 0)[:, None], minus, -plus)
+    near = float(np.linalg.norm(net.directions - rays, axis=1).min())
+    off = Hypothesis("not on lambda mu- (a > 0) or -lambda mu+ (a < 0), lambda >= 0", near > 1e-6,
+                     f"least distance of a direction to its ray {near:.3g}")  # fmt: skip
+    tests = (some_leak, unit_ball, means_separate, balanced_start)
+    return [*(test(evidence) for test in tests), off]
+
+
+def planar_hints() -> Problem:
+    """Data with three hints in the unit ball."""
+    return in_unit_ball(datasets.figure1_right(eps=0.1))
+
+
+def frozen_cone(seed: int, m: int, excluded: str) -> tuple[Problem, Network, Comparison]:
+    """Flow of G alone: the least margin of neurons with a > 0 at the best T0, against delta/2."""
+    from reluflow.landscape.early import early
+
+    problem = planar_hints()
+    net = start_on(problem, seed, m, excluded)
+    positive = net.subset(net.a > 0)
+    rate = float(np.linalg.norm(sides(problem)[2])) / 2
+    states = early(problem, positive, np.linspace(0.1, STAY, 60) / rate)
+    best = max(cone_margins(problem, state).min() for state in states)
+    bound = at_least(best, depth(problem) / 2, what="least margin in the cone at the best T0")
+    return problem, positive, bound
+
+
+@experiment("LLWA21-LG.3", form="printed", quick={"m": 10})
+def off_the_printed_ray(seed: int, m: int) -> Found:
+    """A start on -mu-, which the printed exclusion of +mu- allows, shrinks along its ray."""
+    problem, positive, bound = frozen_cone(seed, m, "printed")
+    from reluflow.landscape.early import early
+
+    # on that ray dG = {mu-}: the direction is kept for ever, so that no later T0 serves either
+    rate = float(np.linalg.norm(sides(problem)[2])) / 2
+    last = early(problem, positive.subset(np.array([0])), STAY / rate)
+    turned = float(np.linalg.norm(last.directions[0] - positive.directions[0]))
+    lost = float(positive.log_norms[0] - last.log_norms[0])
+    any_time = Hypothesis(
+        "T0 may be any time", turned <= 1e-9,
+        f"by {STAY:g}/lambda0- the neuron on -mu- has turned by {turned:.1e} and shrunk "
+        f"by e^-{lost:.3g}: it stays on its ray",
+    )  # fmt: skip
+    return Found([bound], [*conditions(problem, positive), any_time])
+
+
+@experiment("LLWA21-LG.3", form="repaired", quick={"m": 10}, full={"m": 400})
+def off_the_true_ray(seed: int, m: int) -> Found:
+    """All starts off -mu-, one of them on +mu-, are in the cone at T0."""
+    problem, _, bound = frozen_cone(seed, m, "true")
+    return Found([bound], [means_separate(Evidence.of(problem))])
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """Small balanced networks on hinted data: T0, rates, and flows from several sigma."""
+
+    problem: Problem
+    net: Network
+
+    @cached_property
+    def rates(self) -> tuple[float, float]:
+        """lambda0+ = |mu+|/2, lambda0- = |mu-|/2."""
+        _, plus, minus = sides(self.problem)
+        return float(np.linalg.norm(plus)) / 2, float(np.linalg.norm(minus)) / 2
+
+    @property
+    def kappa(self) -> float:
+        return 1 - self.rates[1] / self.rates[0]
+
+    @cached_property
+    def T0(self) -> float:
+        """When all neurons are in the cones of depth delta/3; STAY/lambda0- at the latest."""
+        from reluflow.landscape.early import early
+
+        grid = np.linspace(0.1, STAY, 150) / self.rates[1]
+        bound = depth(self.problem) / 3
+        for time, net in zip(grid, early(self.problem, self.net, grid), strict=True):
+            if cone_margins(self.problem, net).min() >= bound:
+                return float(time)
+        return float(grid[-1])
+
+    @cached_property
+    def unit(self) -> float:
+        """log of the largest |b_k|: r is counted in its inverse."""
+        return float(self.goal(LOGS[-1], 0.0)[1][self.net.a > 0].max())
+
+    def at(self, log_sigma: float, times: list[float]) -> list[Network]:
+        """The flow from sigma times the draw."""
+        from reluflow.gradientflow.flow import flow
+
+        start = self.net.scaled(log_sigma)
+        run = flow(self.problem, start, t_end=times[-1], save=times, rtol=RTOL)
+        assert run.networks is not None
+        return list(run.networks)
+
+    def after(self, log_sigma: float, log_r: float) -> float:
+        """T0 + ln(r/(sqrt(m) sigma))/lambda0+."""
+        grown = log_r - log_sigma - 0.5 * math.log(self.net.m)
+        return self.T0 + grown / self.rates[0]
+
+    def goal(self, log_sigma: float, log_r: float) -> tuple[Network, Array]:
+        """r b_k (mubar+, 1) and r^(1 - kappa) b_k (mubar-, 1), with log|b_k|, from theta(T0)."""
+        early = self.at(log_sigma, [self.T0])[0]
+        _, plus, minus = (v / np.linalg.norm(v) for v in sides(self.problem))
+        up = early.a > 0
+        to = np.where(up[:, None], plus, minus)
+        part = (np.sum(early.W * to, axis=1) + early.a) / 2
+        share = np.where(up, 1.0, 1 - self.kappa)
+        unit = share * (log_sigma + 0.5 * math.log(self.net.m))
+        log_b = np.log(np.abs(part)) + early.log_factors - unit
+        size = np.sign(part) * np.exp(log_b + share * log_r)
+        return Network(size[:, None] * to, size, leak=self.problem.leak), log_b
+
+
+@cache
+def growth(seed: int, m: int, excluded: str = "true") -> Growth:
+    """Six hinted points in the unit ball and a draw."""
+    problem = planar_hints()
+    return Growth(problem, start_on(problem, seed, m, excluded))
+
+
+@experiment("LLWA21-LG.4", form="repaired", quick={"m": 8}, full={"m": 100})
+def all_but_the_true_rays(seed: int, m: int) -> Found:
+    """Starts off -mu- (a > 0) and +mu+ (a < 0), two of them on the printed rays, enter.
+
+    At the best T0 all neurons are in the cone of depth delta/3, with norms proportional to sigma.
+    """
+    g = growth(seed, m)
+    times = [float(t) for t in np.linspace(0.1, 1.0, 20) * g.T0]
+    runs = [g.at(log, times) for log in LOGS[:2]]
+    margins = np.array([[cone_margins(g.problem, net).min() for net in run] for run in runs])
+    best = int(np.argmax(margins.min(axis=0)))
+    sizes = [run[best].log_norms - log for run, log in zip(runs, LOGS[:2], strict=True)]
+    comparisons = [
+        at_least(margins[:, best].min(), depth(g.problem) / 3,
+                 what="least margin in the cones at the best T0"),
+        at_most(np.abs(sizes[0] - sizes[1]).max(), 1e-3, what="|change of log(|w|/sigma)|"),
+    ]  # fmt: skip
+    return Found(comparisons, [means_separate(Evidence.of(g.problem))])
+
+
+@experiment("LLWA21-LG.4", form="printed", quick={"m": 8})
+def all_but_the_printed_rays(seed: int, m: int) -> Found:
+    """a > 0 on -mu- and a < 0 on +mu+, which the print allows, do not enter.
+
+    At a fixed T0 the flow tends to that of G alone as sigma -> 0, and the cone is closed: were
+    there a T0 and a sigma_max, the flow of G alone would be in the cone at T0.
+    """
+    from reluflow.landscape.early import early
+
+    g = growth(seed, m, "printed")
+    grid = np.linspace(0.1, STAY, 60) / g.rates[1]
+    margins = [cone_margins(g.problem, net).min() for net in early(g.problem, g.net, grid)]
+    # later, rounding errors across the ray, which grow as e^(2 lambda0+ t), would be seen
+    soon = 6.0 / g.rates[0]
+    limit = early(g.problem, g.net, soon)
+    off = [np.abs(g.at(log, [soon])[0].directions - limit.directions).max() for log in LOGS[:2]]
+    chosen = Hypothesis(
+        "T0 and sigma_max may be chosen", bool(max(off) <= 1e-6),
+        f"no T0 up to {STAY:g}/lambda0- serves as sigma -> 0; flows from sigma = e^{LOGS[0]:g} and "
+        f"e^{LOGS[1]:g} differ from that limit by {max(off):.1e}",
+    )  # fmt: skip
+    bound = at_least(max(margins), depth(g.problem) / 3,
+                     what="least margin in the cones at the best T0, sigma -> 0")  # fmt: skip
+    return Found([bound], [*conditions(g.problem, g.net), chosen])

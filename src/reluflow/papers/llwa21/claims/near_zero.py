@@ -1,0 +1,226 @@
+"""[LLWA21]_ Appendix E.2: flows that leave zero along a well-aligned vector share one limit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import Found, assumption, experiment, predicate
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import mean_logistic, some_leak, unit_ball
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.landscape import G, max_G
+from reluflow.network import Network
+from reluflow.papers.llwa21.claims.assumptions import sides
+from reluflow.papers.llwa21.claims.bounds import m_norm
+from reluflow.papers.llwa21.claims.phase1 import draw, mixture
+from reluflow.papers.llwa21.runs import early_rate, in_unit_ball, m_distance, two_neurons
+from reluflow.problem import Problem, datasets
+
+Array = NDArray[np.float64]
+
+RTOL = 1e-10
+ALIGNED = 1e-9  # relative, for |G| = lambda and a = sgn(G) |w|
+
+
+@predicate("well aligned (E.3)")
+def well_aligned(evidence: Evidence) -> tuple[bool, str]:
+    """Neurons that are not zero maximise |G|, have a = sgn(G) |w|, and lie on no kink."""
+    p, net = evidence.problem, evidence.final
+    assert net is not None
+    keep = np.isfinite(net.log_norms) | np.isfinite(net.log_outer)
+    if not keep.any():
+        return False, "all neurons are zero"
+    if not p.pull.any():
+        return False, "nothing pulls on a silent network"
+    kept = net.subset(keep)
+    units, sizes = kept.directions, np.exp(kept.log_norms - kept.log_outer)
+    values = G(p, units)
+    short = 1 - np.abs(values).min() / max_G(p).upper_bound
+    X = p.X[p.X.any(axis=1)]
+    kink = np.abs(units @ X.T / np.linalg.norm(X, axis=1)).min()
+    same = bool((np.sign(kept.a) == np.sign(values)).all())
+    balanced = float(np.abs(sizes - 1).max())
+    fine = short <= ALIGNED and same and balanced <= ALIGNED and kink > ALIGNED
+    return bool(fine), (
+        f"|G| short of its maximum by {short:.1e}, imbalance {balanced:.1e}, "
+        f"signs {'right' if same else 'wrong'}, least |cos(w, x)| {kink:.3g}"
+    )
+
+
+def aligned_pair(seed: int) -> Evidence:
+    """theta-hat of a Gaussian draw of six neurons on symmetric data."""
+    problem, net = draw(seed, 6)
+    mubar = early_rate(problem)[1]
+    return Evidence.of(problem, two_neurons(mixture(net, mubar), mubar, problem.leak))
+
+
+def aligned_one(seed: int) -> Evidence:
+    """One neuron along mu+ and a zero one, on data with three hints."""
+    problem = in_unit_ball(datasets.figure1_right())
+    plus = sides(problem)[1]
+    w = 0.3 * plus / np.linalg.norm(plus)
+    W = np.vstack([w, np.zeros_like(w)])
+    return Evidence.of(problem, Network(W, np.array([0.3, 0.0]), leak=problem.leak))
+
+
+assumption("LLWA21-DefE.3", well_aligned, needs=("end",), example=aligned_pair)
+
+
+@dataclass(frozen=True, eq=False)
+class Departure:
+    """Flows from r theta-hat in the time t after T2(r) = ln(1/r)/lambda."""
+
+    problem: Problem
+    hat: Network
+
+    @cached_property
+    def rate(self) -> float:
+        """lambda = max |G| on the sphere."""
+        return max_G(self.problem).value
+
+    @cached_property
+    def on(self) -> NDArray[np.bool_]:
+        """Neurons of theta-hat that are not zero."""
+        return np.asarray(self.hat.W.any(axis=1))
+
+    @cached_property
+    def last(self) -> float:
+        """t0, up to which the bounds are stated."""
+        gap = float(np.abs(self.hat.W[self.on] @ self.problem.X.T).min()) / m_norm(self.hat)
+        return math.log(self.rate * gap / (16 * self.hat.m * m_norm(self.hat) ** 2)) / (
+            2 * self.rate
+        )
+
+    @cached_property
+    def curvature(self) -> float:
+        """4m |theta-hat|_M^3 / lambda."""
+        return 4 * self.hat.m * m_norm(self.hat) ** 3 / self.rate
+
+    def grown(self, t: float) -> Network:
+        """e^{lambda t} theta-hat."""
+        return self.hat.scaled(self.rate * t)
+
+    def states(self, start: Network, r: float, times: Array) -> list[Network]:
+        """The flow from ``start`` at T2(r) + times."""
+        from reluflow.gradientflow.flow import flow
+
+        shift = math.log(1 / r) / self.rate
+        at = shift + np.sort(times)
+        run = flow(self.problem, start, t_end=float(at[-1]), save=list(at), rtol=RTOL)
+        assert run.networks is not None
+        return list(run.networks)
+
+    def from_ray(self, r: float, times: Array) -> list[Network]:
+        """The flow from r theta-hat; neurons at zero stay there (Lemma B.17)."""
+        states = self.states(self.hat.subset(self.on).scaled(math.log(r)), r, times)
+        copies = np.eye(self.hat.m)[:, self.on]
+        weights = (state.weights() for state in states)
+        return [Network(copies @ W, copies @ a, leak=self.hat.leak) for W, a in weights]
+
+    def beside(self, r: float, power: float, rng: np.random.Generator) -> Network:
+        """A start at M-distance r^(1 + power) from r theta-hat."""
+        dW, da = rng.standard_normal(self.hat.W.shape), rng.standard_normal(self.hat.m)
+        size = r ** (1 + power) / m_norm(Network(dW, da))
+        return Network(r * self.hat.W + size * dW, r * self.hat.a + size * da, leak=self.hat.leak)
+
+    def grid(self) -> Array:
+        """Times up to t0, in which the network grows by e^2."""
+        return np.linspace(self.last - 2.0 / self.rate, self.last, 8)
+
+
+def departures(seed: int) -> list[tuple[Departure, str, Found]]:
+    """Symmetric data with two neurons, hinted data with one and a zero one."""
+    found = []
+    for evidence, name in ((aligned_pair(seed), "pair"), (aligned_one(seed), "one neuron")):
+        tests = [test(evidence) for test in (mean_logistic, some_leak, unit_ball, well_aligned)]
+        assert evidence.final is not None
+        found.append((Departure(evidence.problem, evidence.final), name, Found((), tests)))
+    return found
+
+
+@experiment("LLWA21-TE.4", quick={"sizes": (1e-4, 1e-7)}, full={"sizes": (1e-4, 1e-7, 1e-10)})
+def limit_near_zero(seed: int, sizes: tuple[float, ...]) -> Found:
+    """The limit exists, is near e^{lambda t} theta-hat, and other starts share it."""
+    comparisons: list[Comparison] = []
+    hypotheses: list[Hypothesis] = []
+    for out, name, tests in departures(seed):
+        hypotheses += tests.hypotheses
+        times = out.grid()
+        rays = [out.from_ray(r, times) for r in sizes]
+        rng = np.random.default_rng(seed)
+        other = out.states(out.beside(sizes[-1], 1.0, rng), sizes[-1], times)
+        size = m_norm(rays[-1][-1])
+        moved = max(map(m_distance, rays[-1], rays[0])) / size
+        near = max(
+            m_distance(state, out.grown(float(t))) / (out.curvature * math.exp(3 * out.rate * t))
+            for state, t in zip(rays[-1], times, strict=True)
+        )
+        shared = max(map(m_distance, rays[-1], other)) / size
+        comparisons += [
+            at_most(moved, 1e-7, what=f"{name}: change with r, relative"),
+            at_most(near, 1.0, error=1e-3, what=f"{name}: distance to e^(lambda t) over its bound"),
+            at_most(
+                shared, 10 * sizes[-1] + 2e-8, error=1e-8, what=f"{name}: other starts, relative"
+            ),
+            at_least(size, 1e-6, what=f"{name}: the limit is not zero"),
+        ]
+    return Found(comparisons, hypotheses)
+
+
+@experiment("LLWA21-LE.5", quick={"r": 1e-5, "starts": 2}, full={"r": 1e-6, "starts": 20})
+def no_flips_up_to_t0(seed: int, r: float, starts: int) -> Found:
+    """Up to t0: activations stay, |theta|_M <= 2 e^{lambda t} |theta-hat|_M, closeness."""
+    flips, growth, close, rest = 0, 0.0, 0.0, 0.0
+    hypotheses: list[Hypothesis] = []
+    for out, _, tests in departures(seed):
+        hypotheses += tests.hypotheses
+        on = out.on
+        signs = np.sign(out.hat.W @ out.problem.X.T)
+        times = out.grid()
+        for i in range(starts):
+            states = out.states(out.beside(r, 1.0, np.random.default_rng([seed, i])), r, times)
+            for state, t in zip(states, times, strict=True):
+                e = math.exp(out.rate * t)
+                flips += int((np.sign(state.W @ out.problem.X.T) != signs)[on].sum())
+                growth = max(growth, m_norm(state) / (2 * e * m_norm(out.hat)))
+                grown = out.grown(float(t))
+                gap = m_distance(state.subset(on), grown.subset(on))
+                close = max(close, gap / (r * e + out.curvature * e**3))
+                if not on.all():
+                    rest = max(rest, m_norm(state.subset(~on)) / (2 * r * e))
+    return Found(
+        [
+            at_most(flips, 0, what="activations that differ from theta-hat's"),
+            at_most(growth, 1.0, what="|theta|_M over 2 e^(lambda t) |theta-hat|_M"),
+            at_most(close, 1.0, error=1e-6, what="distance to e^(lambda t) theta-hat over bound"),
+            at_most(rest, 1.0, error=1e-6, what="neurons that are zero in theta-hat, over bound"),
+        ],
+        hypotheses,
+    )
+
+
+@experiment("LLWA21-LE.6", quick={"r": 1e-4, "starts": 2}, full={"r": 1e-5, "starts": 20})
+def near_starts_stay_near(seed: int, r: float, starts: int) -> Found:
+    """Starts at distance r^2 stay within 4 r e^{lambda t} of the flow from r theta-hat."""
+    worst, least = 0.0, math.inf
+    hypotheses: list[Hypothesis] = []
+    for out, _, tests in departures(seed):
+        hypotheses += tests.hypotheses
+        times = out.grid()
+        ray = out.from_ray(r, times)
+        for i in range(starts):
+            states = out.states(out.beside(r, 1.0, np.random.default_rng([seed, i])), r, times)
+            gaps = np.array(list(map(m_distance, states, ray))) / (4 * r * np.exp(out.rate * times))
+            worst, least = max(worst, float(gaps.max())), min(least, float(gaps.min()))
+    return Found(
+        [
+            at_most(worst, 1.0, error=1e-4, what="distance over 4 C r^k e^(lambda t)"),
+            at_least(least, 1e-3, what="least of it: the starts do differ"),
+        ],
+        hypotheses,
+    )

@@ -1,0 +1,148 @@
+"""[LLWA21]_: sizes of networks, embeddings of few neurons in many, and runs to large margins."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit
+
+from reluflow.claims.claim import predicate
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.verdict import Hypothesis
+from reluflow.network import Network, initialize
+from reluflow.papers.llwa21.claims.assumptions import sides
+from reluflow.problem import Problem, datasets
+
+Array = NDArray[np.float64]
+
+
+def in_unit_ball(problem: Problem) -> Problem:
+    """The data divided by max |x|, as the paper assumes."""
+    radius = float(np.linalg.norm(problem.X, axis=1).max())
+    return Problem(problem.X / radius, problem.y, problem.loss, problem.leak, problem.reduction)
+
+
+def squared_norm(net: Network) -> float:
+    """|theta|^2."""
+    return float(np.sum(np.exp(2 * net.log_norms)) + np.sum(np.exp(2 * net.log_outer)))
+
+
+def direction(net: Network) -> Array:
+    """theta / |theta|, all w first."""
+    W, a = net.weights()
+    theta = np.append(W.ravel(), a)
+    return np.asarray(theta / np.linalg.norm(theta))
+
+
+def m_distance(net: Network, other: Network) -> float:
+    """max_j max(|w_j - w'_j|, |a_j - a'_j|)."""
+    (W, a), (V, b) = net.weights(), other.weights()
+    return float(max(np.linalg.norm(W - V, axis=1).max(), np.abs(a - b).max()))
+
+
+def least_margin(problem: Problem, net: Network) -> float:
+    """q_min = min_i y_i f(x_i)."""
+    return float(np.min(problem.y * problem.outputs(net)))
+
+
+def margin(problem: Problem, net: Network) -> float:
+    """q_min / |theta|^2."""
+    return least_margin(problem, net) / squared_norm(net)
+
+
+def until(problem: Problem, net: Network, q: float, save: Any = None, **options: Any) -> Evidence:
+    """The flow in the clock of the loss until q_min >= q, which L = e^{-q}/n ensures."""
+    from reluflow.gradientflow.flow import flow
+    from reluflow.gradientflow.stops import loss_below
+
+    stop = loss_below(log=-q - float(np.log(problem.n)))
+    saved = [0.0] if save is None else save
+    return Evidence.of(problem, flow(problem, net, clock="loss", stop=stop, save=saved, **options))
+
+
+@cache
+def recorded(seed: int, m: int, q_min: float, kind: str = "gaussian") -> Evidence:
+    """Symmetric data, a start of size 1e-4, recorded all the way to a large margin."""
+    from reluflow.trajectory.save import every
+
+    problem = datasets.symmetric_separable(rng=seed)
+    net = initialize(problem, m, scale=1e-4, kind=kind, normalize="none", rng=seed)
+    return until(problem, net, q_min, save=every(0.25))
+
+
+def decade(evidence: Evidence) -> tuple[int, int]:
+    """The last record with q_min from 1 to a tenth of the last one's, and the last one."""
+    q = np.array([least_margin(evidence.problem, net) for net in evidence.path])
+    return int(np.flatnonzero((q >= 1) & (q <= q[-1] / 10))[-1]), len(q) - 1
+
+
+@predicate("there are records with q_min from 1 to a tenth of the last one's")
+def has_decade(evidence: Evidence) -> tuple[bool, str]:
+    """What tends to a limit is compared over the last decade of q_min."""
+    q = np.array([least_margin(evidence.problem, net) for net in evidence.path])
+    small = q[(q >= 1) & (q <= q[-1] / 10)]
+    if small.size:
+        return True, f"q_min {small[-1]:.4g}, and {q[-1]:.4g} at the end"
+    return False, f"none of {q.size} records has q_min from 1 to {q[-1] / 10:.4g}: save more often"
+
+
+def slowest(evidence: Evidence) -> float:
+    """1.1 sqrt(q_first/q_last): how much errors that go as 1/sqrt(q_min) leave of themselves."""
+    first, last = (least_margin(evidence.problem, evidence.path[i]) for i in decade(evidence))
+    return float(1.1 * np.sqrt(first / last))
+
+
+def none_met(several: int) -> Hypothesis:
+    """The hypothesis that the paths looked at are the only ones."""
+    return Hypothesis("no branching was met", several == 0, f"{several} such moments")
+
+
+def early_rate(problem: Problem, printed: bool = False) -> tuple[float, Array]:
+    """lambda0 = (1 + leak)/4 |mu| of symmetric data, and mu/|mu|; printed with a 2 for the 4."""
+    mu = sides(problem)[0]
+    size = float(np.linalg.norm(mu))
+    return (1 + problem.leak) / (2 if printed else 4) * size, mu / size
+
+
+def embed(b: Array, pair: Network) -> Network:
+    """pi_b: copies b_j/b+ of neuron 1 where b_j > 0, b_j/b- of neuron 2 where b_j < 0."""
+    up, down = np.maximum(b, 0.0), np.minimum(b, 0.0)
+    shares = np.zeros((b.size, 2))
+    for k, (part, sign) in enumerate(((up, 1.0), (down, -1.0))):
+        size = sign * float(np.linalg.norm(part))
+        if size != 0.0:
+            shares[:, k] = part / size
+    W, a = pair.weights()
+    return Network(shares @ W, shares @ a, leak=pair.leak, bias=pair.bias)
+
+
+def two_neurons(b: Array, mubar: Array, leak: float) -> Network:
+    """theta-hat of a good b: (b+ mubar, b- mubar, b+, b-)."""
+    sizes = np.array([np.linalg.norm(np.maximum(b, 0.0)), -np.linalg.norm(np.minimum(b, 0.0))])
+    return Network(np.outer(sizes, mubar), sizes, leak=leak)
+
+
+def smoothed(problem: Problem, net: Network) -> tuple[float, float, float]:
+    r"""gt and |theta| times the radial and the tangential part of a subgradient of gt.
+
+    gt = Q/\|theta\|^2 with Q = -log(e^{nL} - 1), whose gradient is sum_i p_i grad q_i with
+    p_i = sigmoid(-q_i)/(1 - e^{-nL}); slope leak at kinks.
+    """
+    f = problem.outputs(net)
+    log_S = float(problem.log_value(f)) + np.log(problem.n)
+    S = float(np.exp(log_S))
+    log_one = float(np.log(-np.expm1(-S))) if S > 1e-8 else log_S - S / 2
+    p = np.exp(log_expit(-problem.y * f) - log_one)
+    W, a = net.weights()
+    s = problem.X @ W.T
+    weights = (p * problem.y)[:, None] * np.where(s > 0, 1.0, problem.leak)
+    grad = np.append(((weights * a).T @ problem.X).ravel(), np.sum(weights * s, axis=0))
+    theta = np.append(W.ravel(), a)
+    size = float(np.linalg.norm(theta))
+    value = -(S + log_one) / size**2
+    along = float(grad @ theta) / size
+    across = float(np.linalg.norm(grad - along * theta / size))
+    return value, abs(along / size - 2 * value), across / size

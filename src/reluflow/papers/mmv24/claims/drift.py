@@ -1,0 +1,176 @@
+"""[MMV24]_ Lemmas 1 and 10: early on directions follow sign(a_j) P_w x_a(w).
+
+The velocity of a direction is measured, by differences of seven records of the run; the law is
+computed from the data alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import Found, claim
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.verdict import Hypothesis, at_most
+from reluflow.network import Network
+from reluflow.papers.mmv24.claims.constants import constants, elsewhere
+from reluflow.papers.mmv24.claims.early import EARLY, LEAKS, early_run, log_output, unit_start
+from reluflow.papers.mmv24.claims.traps import sides
+from reluflow.problem import Problem, datasets
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-14
+SHARE = 0.1  # of the bound of Lemma 10 up to which differences may err
+# central differences of order 6 and 4 on seven records at distance 1
+STENCILS = np.array([[-1, 9, -45, 0, 45, -9, 1], [0, 5, -40, 0, 40, -5, 0]]) / 60
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Velocities of directions at one record, measured, for neurons that cross no kink nearby."""
+
+    net: Network
+    time: float
+    rows: NDArray[np.int64]  # neurons
+    speed: Array  # d(w_j/|w_j|)/dt, (rows, d)
+    error: Array  # of its norm, (rows,)
+
+
+def measured_turns(evidence: Evidence) -> list[Turn]:
+    """Velocities in the middle of every seven records at equal distances.
+
+    By the central difference of order 6; its difference from that of order 4 bounds its error.
+    """
+    t, path, found = evidence.times, evidence.path, []
+    for i in range(3, len(t) - 3):
+        gaps = np.diff(t[i - 3 : i + 4])
+        if np.ptp(gaps) > 1e-6 * gaps.mean():
+            continue
+        near = path[i - 3 : i + 4]
+        kinks = np.array([sides(evidence.problem, net) for net in near])
+        rows = np.flatnonzero((kinks == kinks[0]).all(axis=(0, 2)) & (kinks[0] != 0).all(axis=1))
+        if rows.size == 0:
+            continue
+        u = np.array([net.directions[rows] for net in near])
+        speeds = [np.tensordot(weights, u, 1) / gaps.mean() for weights in STENCILS]
+        error = np.linalg.norm(speeds[0] - speeds[1], axis=1)
+        found.append(Turn(path[i], float(t[i]), rows, speeds[0], error))
+    return found
+
+
+def early_law(problem: Problem, turn: Turn, signs: Array, unit: float) -> Array:
+    """unit sign(a_j(0)) P x_a(w_j), x_a the active y_i x_i and leak times the others; rows."""
+    u = turn.net.directions[turn.rows]
+    slope = np.where(u @ problem.X.T > 0, 1.0, problem.leak)
+    x_a = slope @ (problem.y[:, None] * problem.X)
+    law = x_a - np.sum(x_a * u, axis=1, keepdims=True) * u
+    return np.asarray(unit * signs[turn.rows, None] * law)
+
+
+def recorded(turns: Sequence[Turn]) -> Hypothesis:
+    """There is something to measure."""
+    return Hypothesis("seven records at equal distances, without a kink between them", bool(turns),
+                      f"{sum(len(turn.rows) for turn in turns)} velocities measured")  # fmt: skip
+
+
+def follows_early_law(evidence: Evidence) -> Found:
+    """Lemma 1: until T the gap is at most 4 eps n sqrt(h) X_max^2 W_max^2."""
+    c = constants(evidence)
+    signs, turns = np.sign(c.start.a), measured_turns(evidence)
+    turns = [turn for turn in turns if turn.time <= c.T * (1 + 1e-12)]
+    worst, error, fastest = 0.0, 0.0, 0.0
+    for turn in turns:
+        law = early_law(evidence.problem, turn, signs, c.unit)
+        worst = max(worst, float(np.linalg.norm(turn.speed - law, axis=1).max()))
+        error = max(error, float(turn.error.max()))
+        fastest = max(fastest, float(np.linalg.norm(law, axis=1).max()))
+    log = math.log(4 * c.problem.n * math.sqrt(c.start.m) * c.X_max**2) + c.log_eps
+    return Found(
+        [at_most(worst / c.unit, math.exp(log), error=error / c.unit + ROUNDING,
+                 what="|d(w/|w|)/dt - sign(a) P x_a|, measured")],
+        [recorded(turns)],
+        f"The law itself is up to {fastest / c.unit:.3g}.",
+    )  # fmt: skip
+
+
+def projections_follow(evidence: Evidence) -> Found:
+    """Lemma 10: |dpsi_r/dt - sign(a) (psi_ra - psi_rj psi_aj) |x_a|| <= 2 n X_max max|f|, any r.
+
+    While max|f| <= 1, at any time and from any scale.
+    """
+    p, c = evidence.problem, constants(evidence)
+    R = np.random.default_rng(0).standard_normal((50, p.d))
+    R = np.vstack([R, p.y[:, None] * p.X, *c.sums.values()])
+    R = R[R.any(axis=1)]
+    R /= np.linalg.norm(R, axis=1, keepdims=True)
+    signs, turns, worst, largest = np.sign(c.start.a), [], (0.0, 0.0), 0.0
+    for turn in measured_turns(evidence):
+        log_f = log_output(p, turn.net)
+        bound = 2 * p.n * c.X_max * math.exp(log_f) * c.unit
+        # below, differences of floats do not tell the law from the run
+        if log_f > 0 or float(turn.error.max()) > SHARE * bound:
+            continue
+        gap = turn.speed @ R.T - early_law(p, turn, signs, c.unit) @ R.T
+        ratio = (float(np.abs(gap).max()) / bound, float(turn.error.max()) / bound)
+        worst, largest = max(worst, ratio), max(largest, math.exp(log_f))
+        turns.append(turn)
+    return Found(
+        [at_most(worst[0], 1.0, error=worst[1], what="gap of a projection over 2 n X_max max|f|")],
+        [recorded(turns)],
+        f"Measured up to max|f| = {largest:.3g}.",
+    )
+
+
+@cache
+def drift_run(
+    seed: int, m: int, leak: float = 0.0, reduction: str = "sum", kinks: bool = True
+) -> Evidence:
+    """A flow on TOY6 from 0.02 until the outputs are about 1, seven records at each of 60 times."""
+    from reluflow.gradientflow.flow import flow
+
+    problem = datasets.toy6(reduction=reduction, leak=leak)
+    net = unit_start(problem, m, seed).scaled(math.log(0.02))
+    end = 1.2 * (problem.n if reduction == "mean" else 1)
+    near = end * np.arange(-3, 4) / 3000
+    times = np.linspace(end / 100, 0.99 * end, 60)[:, None] + near
+    save = np.append(0.0, np.unique(times))
+    return Evidence.of(problem, flow(problem, net, t_end=end, save=save, rtol=1e-11, kinks=kinks))
+
+
+START = ("path", "start")
+claim(
+    "MMV24-L1", needs=START, given=EARLY, example=early_run,
+    quick={"m": 20, "exponent": 6.0}, full={"m": 500},
+)(follows_early_law)  # fmt: skip
+for _leak in LEAKS:
+    elsewhere(
+        "MMV24-L1", follows_early_law, EARLY, early_run, part=f"leak {_leak:g}",
+        quick={"m": 20, "exponent": 6.0, "leak": _leak}, full={"m": 500},
+    )  # fmt: skip
+elsewhere(
+    "MMV24-L1", follows_early_law, EARLY, early_run, part="mean logistic",
+    quick={"m": 20, "exponent": 6.0, "loss": "logistic", "reduction": "mean"}, full={"m": 500},
+)  # fmt: skip
+claim(
+    "MMV24-L10", needs=START, given=EARLY[:-1], example=drift_run,
+    quick={"m": 20}, full={"m": 500},
+)(projections_follow)  # fmt: skip
+for _leak in LEAKS:
+    elsewhere(
+        "MMV24-L10", projections_follow, EARLY[:-1], drift_run, part=f"leak {_leak:g}",
+        quick={"m": 20, "leak": _leak}, full={"m": 500},
+    )  # fmt: skip
+elsewhere(
+    "MMV24-L10", projections_follow, EARLY[:-1], drift_run, part="mean",
+    quick={"m": 20, "reduction": "mean"}, full={"m": 500},
+)  # fmt: skip
+elsewhere(
+    "MMV24-L10", projections_follow, EARLY[:-1], drift_run, part="kinks not located",
+    quick={"m": 20, "leak": 0.5, "kinks": False}, full={"m": 500},
+)  # fmt: skip

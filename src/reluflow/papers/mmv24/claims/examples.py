@@ -1,0 +1,208 @@
+"""[MMV24]_: constants, counts and examples that need no run of a wide network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import experiment
+from reluflow.claims.hypotheses import least_cosine
+from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.network import Network, initialize
+from reluflow.papers.mmv24.claims.constants import Constants
+from reluflow.papers.mmv24.claims.early import unit_start
+from reluflow.problem import Problem, datasets
+from reluflow.problem.losses import Exponential
+from reluflow.trajectory.observables import velocity
+
+Array = NDArray[np.float64]
+
+
+@experiment("MMV24-T1.0", quick={"draws": 20}, full={"draws": 1000})
+def small_enough(seed: int, draws: int) -> Comparison:
+    """eps <= eps_max of (28) implies t1_bound <= T, in logarithms."""
+    rng = np.random.default_rng(seed)
+    worst = -np.inf
+    for _ in range(draws):
+        p = datasets.separable(0.5, int(rng.integers(2, 20)), 4, rng=rng)
+        unit = unit_start(p, int(rng.integers(1, 200)), int(rng.integers(2**31)))
+        for form in ("printed", "meant"):
+            at_the_bound = Constants(p, unit.scaled(Constants(p, unit).log_eps_max(form)))
+            worst = max(worst, at_the_bound.t1_bound(form) / at_the_bound.T)
+    return at_most(worst - 1, 1e-12, what="t1_bound / T - 1 at eps = eps_max, both forms")
+
+
+@experiment("MMV24-R1", quick={"draws": 10_000}, full={"draws": 100_000})
+def gaussian_starts(seed: int, draws: int) -> list[Comparison]:
+    """A Gaussian neuron starts active on its own class with probability >= 1/2, none along x_s.
+
+    One such neuron in V_+ reaches S_+, so m of them do with probability >= 1 - 2^-m. Entries of W_0
+    are N(0, 1/D); by symmetry a neuron is active on any one sample with probability 1/2.
+    """
+    p = datasets.separable(0.6, 10, 3, rng=seed)
+    net = initialize(
+        p, draws, scale=1 / math.sqrt(p.d), kind="balanced", normalize="none", rng=seed
+    )
+    W, count = net.W, draws * p.d
+    made = [
+        equals(p.d * np.mean(W**2), 1.0, tolerance=4 * math.sqrt(2 / count), what="D E w_i^2"),
+        equals(p.d**2 * np.mean(W**4) / 3, 1.0, tolerance=4 * math.sqrt(96 / 9 / count),
+               what="D^2 E w_i^4 / 3"),
+        equals(np.mean(net.a > 0), 0.5, tolerance=2 / math.sqrt(draws), what="share of V_+"),
+        equals(np.mean(W @ p.X[0] > 0), 0.5, tolerance=2 / math.sqrt(draws),
+               what="share active on one sample"),
+    ]  # fmt: skip
+    for s in (1.0, -1.0):
+        mine = W[s * net.a > 0]
+        share = float(np.mean((mine @ p.X[np.sign(p.y) == s].T > 0).any(axis=1)))
+        error = 3 * math.sqrt(share * (1 - share) / len(mine))
+        made.append(at_least(share, 0.5, error=error, what=f"active on their class, sign {s:+.0f}"))
+        other = p.X[np.sign(p.y) == -s].sum(axis=0)
+        along = mine @ other / np.linalg.norm(mine, axis=1) / np.linalg.norm(other)
+        made.append(
+            at_most(along.max(), 1 - 1e-12, what=f"largest cosine with x of sign {-s:+.0f}")
+        )
+    own = np.asarray((W[net.a > 0] @ p.X[p.y > 0].T > 0).any(axis=1))
+    for m in (2, 4, 8):
+        none = float(np.mean(~own[: len(own) // m * m].reshape(-1, m).any(axis=1)))
+        error = 3 * math.sqrt(0.5**m * m / len(own))
+        made.append(
+            at_most(none, 0.5**m + error, what=f"no neuron for S_+ among {m}; 2^-m + 3 s.e.")
+        )
+    return made
+
+
+@experiment("MMV24-C1", part="dead cone")
+def dead_cone(seed: int) -> list[Comparison]:
+    """S_dead by linear programs: more than {0} for TOY6, {0} where samples surround the origin."""
+    around = np.array([[1.0, 0.3], [1.0, -0.3], [-1.0, 0.0]])  # the first two less twice the last
+    surrounded = Problem(around, np.array([1.0, 1.0, -1.0]), Exponential(), reduction="sum")
+    return [
+        at_least(least_cosine(surrounded), 0.1, what="mu of the surrounding samples"),
+        at_least(widest_dead(datasets.toy6()), 0.5, what="largest |z|_inf <= 1 in S_dead, TOY6"),
+        equals(widest_dead(surrounded), 0.0, tolerance=1e-9, what="and where they surround it"),
+    ]
+
+
+def widest_dead(problem: Problem) -> float:
+    """Largest entry of |z| over z with <x_i, z> <= 0 for all i and |z|_inf <= 1: 2 d programs."""
+    from scipy.optimize import linprog
+
+    found = [
+        linprog(sign * row, A_ub=problem.X, b_ub=np.zeros(problem.n), bounds=(-1.0, 1.0))
+        for row in np.eye(problem.d)
+        for sign in (1.0, -1.0)
+    ]
+    return max(-float(each.fun) for each in found)
+
+
+def one_sample(label: float) -> tuple[Problem, Network]:
+    """x = (1, 0) with a label, and the neuron w = (0, 1), a = 1 on its hyperplane."""
+    problem = Problem(np.array([[1.0, 0.0]]), np.array([label]), Exponential(), reduction="sum")
+    return problem, Network(np.array([[0.0, 1.0]]), np.ones(1))
+
+
+def _step(problem: Problem, net: Network, eta: float, slope: float) -> Network:
+    """One step of descent with phi'(0) = slope, from a neuron on all hyperplanes."""
+    force = slope * problem.pull_at(problem.outputs(net)) @ problem.X
+    return Network(net.W + eta * net.a[:, None] * force, net.a + eta * net.W @ force)
+
+
+@experiment("MMV24-E3")
+def one_step_into_the_dead_cone(seed: int) -> list[Comparison]:
+    """x=(1,0), y=-1, w=(0,1): phi'(0)=0 rests; phi'(0)=c steps by eta c into S_dead and rests."""
+    from reluflow.descent import descend
+
+    problem, net = one_sample(-1.0)
+    etas, slopes = (1e-1, 1e-2, 1e-3, 1e-4), (0.5, 1.0)
+    still = descend(problem, net, lr=0.1, steps=10).final
+    gaps, sizes, inside = [], [], []
+    for eta in etas:
+        ends = [descend(problem, _step(problem, net, eta, c), lr=eta, steps=10).final
+                for c in slopes]  # fmt: skip
+        moved = [float(np.hypot(*(end.W - net.W)[0]) + abs(end.a - net.a)[0]) for end in ends]
+        gaps += [abs(m / (eta * c) - 1) for m, c in zip(moved, slopes, strict=True)]
+        inside += [float(end.W[0] @ problem.X[0]) for end in ends]
+        sizes.append(max(moved))
+    return [
+        equals(np.abs(still.W - net.W).max(), 0.0, tolerance=0.0, what="movement with phi'(0)=0"),
+        at_most(max(gaps), 1e-12, what="movement in eleven steps over eta c, less 1"),
+        at_most(max(inside), 0.0, what="<w, x> afterwards"),
+        at_most(
+            sizes[-1] / sizes[0],
+            2 * etas[-1] / etas[0],
+            what="movement at the least eta over that at the largest: to 0 with eta",
+        ),
+    ]
+
+
+@experiment("MMV24-E4")
+def waiting_and_leaving(seed: int) -> list[Comparison]:
+    """x=(1,0), y=+1: wait until t_0, then a = cosh th, w = (sinh th, 1): a solution for any t_0."""
+    from scipy.integrate import solve_ivp
+
+    from reluflow.descent import descend
+    from reluflow.gradientflow.flow import flow
+
+    problem, net = one_sample(1.0)
+    end, times = 2.0, np.linspace(0.0, 2.0, 21)
+    angle = solve_ivp(
+        lambda t, th: np.exp(-np.sinh(2 * th) / 2), (0.0, end), [0.0], method="DOP853",
+        dense_output=True, rtol=1e-13, atol=1e-15, max_step=0.05,
+    ).sol  # fmt: skip
+
+    def path(t: float, since: float) -> Network:
+        th = float(angle(t - since)[0]) if t > since else 0.0
+        return Network(np.array([[math.sinh(th), 1.0]]), np.array([math.cosh(th)]))
+
+    waits = (0.0, 1.0, math.inf)
+    residuals = [residual(problem, partial(path, since=since), times) for since in waits]
+    ends = [float(problem.outputs(path(end, since))[0]) for since in waits]
+    left = flow(problem, net, t_end=end, save=times, on_branch="leave", rtol=1e-11)
+    assert left.networks is not None
+    gap = max(_apart(n, path(float(t), 0.0)) for n, t in zip(left.networks, times, strict=True))
+    stays = flow(problem, net, t_end=end, on_branch="stay").final
+    still = descend(problem, net, lr=1e-3, steps=round(end / 1e-3)).final
+    off = [
+        _apart(descend(problem, _step(problem, net, eta, 1.0), lr=eta, steps=round(end / eta) - 1)
+               .final, path(end, 0.0)) / eta
+        for eta in (1e-2, 1e-3, 1e-4)
+    ]  # fmt: skip
+    return [
+        *[at_most(r, 1e-8, what=f"|theta(t) - theta(0) - integral of F|, t_0 = {since:g}")
+          for r, since in zip(residuals, waits, strict=True)],
+        at_least(min(ends[:2]), 0.5, what="f at t = 2 of those that leave S_dead: not regular"),
+        equals(ends[2], 0.0, tolerance=0.0, what="f at t = 2 of the one that waits: regular"),
+        at_most(gap, 1e-8, what="leaving branch: |flow - closed form|"),
+        equals(_apart(stays, net), 0.0, tolerance=0.0, what="waiting branch of the flow"),
+        equals(_apart(still, net), 0.0, tolerance=0.0, what="movement of descent, phi'(0) = 0"),
+        at_most(max(off), 2.0, what="descent with phi'(0) = 1 off the leaving branch, over eta"),
+    ]  # fmt: skip
+
+
+def _apart(one: Network, two: Network) -> float:
+    """Largest difference of two networks in an entry."""
+    (W, a), (V, b) = one.weights(), two.weights()
+    return max(float(np.abs(W - V).max()), float(np.abs(a - b).max()))
+
+
+def residual(problem: Problem, path: Callable[[float], Network], times: Array) -> float:
+    """Largest |theta(t) - theta(0) - integral of F(theta)| at the times, F with phi'(0) = 0."""
+
+    def both(parts: tuple[Array, Array]) -> Array:
+        return np.append(parts[0].ravel(), parts[1])
+
+    x, weight = np.polynomial.legendre.leggauss(12)
+    total, worst = np.zeros(3), 0.0
+    for low, high in pairwise(times):
+        nodes = (low + high) / 2 + (high - low) / 2 * x
+        speed = np.array([both(velocity(problem, path(t))) for t in nodes])
+        total += (high - low) / 2 * weight @ speed
+        gap = both(path(high).weights()) - both(path(times[0]).weights()) - total
+        worst = max(worst, float(np.abs(gap).max()))
+    return worst

@@ -1,0 +1,246 @@
+"""[TK24]_ Sections 5.3 and 5.4: where four neurons, and wide networks, end on XOR data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.claims.claim import Found, experiment
+from reluflow.claims.evidence import Evidence
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.network import Network, axis_start
+from reluflow.optimum.kkt import kkt
+from reluflow.optimum.max_margin import max_margin
+from reluflow.papers.tk24.claims.course import Course, orbit_course, slope, tight_course
+from reluflow.papers.tk24.claims.four_neurons import spread, xor_symmetric
+from reluflow.papers.tk24.claims.setting import narrow
+from reluflow.problem import Problem, datasets
+from reluflow.trajectory.observables import OBSERVABLES
+
+Array = NDArray[np.float64]
+
+SMALL_LOSS = math.log(1e-13)
+# uneven starts; from four equal norms there is nothing to even out
+SPLIT_STARTS = ((1e-4, 1e-5, 1e-7, 1e-6), (0.3, 0.01, 1e-3, 0.1), (0.4, 4e-4, 4e-4, 0.02))
+
+
+def margin_ratio(problem: Problem, net: Network) -> float:
+    """gamma(theta) / gamma(theta^mm)."""
+    gamma = OBSERVABLES["normalized_margin"](problem, net)
+    return float(gamma) / float(problem.known["max_margin"])
+
+
+def trained(problem: Problem, start: Network, log_loss: float) -> Network:
+    """The flow from a start to a loss of exp(log_loss)."""
+    from reluflow.gradientflow.flow import flow
+    from reluflow.gradientflow.stops import loss_below
+
+    return flow(problem, start, clock="loss", stop=loss_below(log=log_loss)).final
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How far a network with groups of neurons is from chi(theta^mm), its largest neuron at 1."""
+
+    norms: float  # largest over least group norm U_k, less 1
+    turn: float  # largest angle to the axis of the group
+    shares: float  # largest error of |a_j|/U_k against the shares of chi
+    margin: float  # gamma / gamma_mm
+
+
+def ending(problem: Problem, net: Network, groups: list[NDArray], sizes: Array, V: Array) -> Ending:
+    """Distances of ``net`` from the embedded four-neuron net with shares by ``sizes``."""
+    a = np.exp(net.log_outer - net.log_outer.max())
+    U = np.array([np.sqrt(np.sum(a[g] ** 2)) for g in groups])
+    wrong = [
+        float(np.abs(a[g] / u - sizes[g] / np.sqrt(np.sum(sizes[g] ** 2))).max())
+        for g, u in zip(groups, U, strict=True)
+    ]
+    heavy = a > 1e-3
+    turn = float(np.linalg.norm(net.directions - V, axis=1)[heavy].max())
+    return Ending(float(U.max() / U.min()) - 1, turn, max(wrong), margin_ratio(problem, net))
+
+
+@cache
+def wide_end(seed: int, m: int, sigma: float, log_loss: float) -> tuple[Network, Ending]:
+    """A wide network on the orbit within 1/6 of the axes, trained from sigma to a small loss."""
+    course = tight_course(seed, m)
+    net = trained(course.problem, course.net.scaled(math.log(sigma)), log_loss)
+    ends = (course.groups, course.sizes, course.alignment.direction)
+    return net, ending(course.problem, net, *ends)
+
+
+def theta_mm(problem: Problem) -> Network:
+    """Four neurons of norm 1 along +-e1 (a > 0) and +-e2 (a < 0)."""
+    return axis_start(problem, (1.0, 1.0, 1.0, 1.0))
+
+
+@experiment(
+    "TK24-A5.4", unchecked=("what is seen goes on for ever",),
+    quick={"starts": 1, "log_loss": -300.0}, full={"starts": 3, "log_loss": -3000.0},
+)  # fmt: skip
+def four_neurons_end_equal(seed: int, starts: int, log_loss: float) -> list[Comparison]:
+    """Norms grow equal, angles vanish and the margin tends to that of theta^mm.
+
+    Both fall like a power of log(1/L), by a third for each factor 10 or faster.
+    """
+    made = []
+    least = 0.7 ** math.log10(log_loss / -30.0)
+    quarters, ones = [np.array([k]) for k in range(4)], np.ones(4)
+    narrow, wide = datasets.symmetric_xor(seed, duplicates=False), datasets.xor_orbit()
+    for problem, margin in ((narrow, 0.999999), (wide, 0.9998)):  # delta 0.01 and 0.17
+        V = problem.known["directions"]
+        for scales in SPLIT_STARTS[:starts]:
+            start = axis_start(problem, scales)
+            ends = [
+                ending(problem, trained(problem, start, until), quarters, ones, V)
+                for until in (-30.0, log_loss)
+            ]
+            name = f"{problem.name}, from {scales[0]:g}, {scales[1]:g}, ..."
+            made += [
+                at_least(
+                    ends[1].margin, margin, what=f"margin ratio at log L = {log_loss:g}, {name}"
+                ),
+                at_most(ends[1].norms, least * ends[0].norms, what=f"spread of norms, {name}"),
+                at_most(ends[1].turn, least * ends[0].turn, what=f"largest angle, {name}"),
+            ]
+    return made
+
+
+@experiment("TK24-L5.5", form="repaired", quick={"m": 24}, full={"m": 60})
+def groups_converge(seed: int, m: int) -> Found:
+    """Group norms and margin tend to those of theta^mm; shares match chi as sigma -> 0."""
+    sigmas = [1e-1, 1e-2, 1e-3]
+    ends = [wide_end(seed, m, sigma, SMALL_LOSS)[1] for sigma in sigmas]
+    late = wide_end(seed, m, 1e-2, -300.0)[1]
+    rate = slope(sigmas, [end.shares for end in ends])
+    course = tight_course(seed, m)
+    held = [
+        xor_symmetric(Evidence.of(course.problem)),
+        narrow(spread(course.problem), 0.0),
+        Hypothesis("all four extrema are captured", len(course.groups) == 4),
+    ]
+    made = [
+        at_least(ends[1].margin, 0.999, what="margin ratio at loss 1e-13, sigma = 0.01"),
+        at_least(ends[2].margin, 0.999, what="margin ratio at loss 1e-13, sigma = 0.001"),
+        at_most(late.norms, 0.7 * ends[1].norms, what="spread of group norms, log L -30 to -300"),
+        at_most(late.turn, 0.7 * ends[1].turn, what="angles, log L -30 to -300"),
+        at_least(rate, 0.9, what="exponent of sigma in the error of shares"),
+    ]
+    return Found(made, held)
+
+
+@experiment("TK24-L5.5", form="control")
+def uncaptured_extremum(seed: int) -> Comparison:
+    """With one extremum not captured a quarter of the samples stay at f = 0: loss ln 2 / 4."""
+    from reluflow.gradientflow.flow import flow
+
+    problem = datasets.xor_orbit()
+    start = axis_start(problem, (1e-2, 1e-2, 1e-2, 1e-2)).subset(np.arange(3))
+    run = flow(problem, start, t_end=1e6)
+    return equals(run.loss[-1], math.log(2) / 4, tolerance=1e-5, what="loss at t = 1e6")
+
+
+@experiment("TK24-T5.6", quick={"m": 24, "draws": 2}, full={"m": 60, "draws": 10})
+def stays_near(seed: int, m: int, draws: int) -> list[Comparison]:
+    """chi(theta^mm) perturbed by 1e-2, of large norm: the run stays near, the margin returns."""
+    from reluflow.gradientflow.flow import flow
+    from reluflow.gradientflow.stops import loss_below
+
+    course, rng = orbit_course(seed, m), np.random.default_rng(seed)
+    target = unit_norm(course.embedded(theta_mm_of(course)))
+    far = gap = 0.0
+    closing = math.inf
+    for _ in range(draws):
+        start = np.column_stack([target.W, target.a])
+        noise = rng.standard_normal(start.shape)
+        start += 1e-2 * noise / np.linalg.norm(noise)
+        net = Network(start[:, :-1], start[:, -1])
+        size = math.sqrt(30 / float(np.min(course.problem.y * course.problem.outputs(net))))
+        first = margin_ratio(course.problem, net)
+        run = flow(
+            course.problem, net.scaled(math.log(size)), clock="loss", stop=loss_below(log=-1000.0),
+            save=np.linspace(0.0, 1.0, 20),
+        )  # fmt: skip
+        for state in [*(run.networks or ()), run.final]:
+            far = max(far, distance(unit_norm(state), target))
+        end = margin_ratio(course.problem, run.final)
+        gap, closing = max(gap, 1 - end), min(closing, (1 - first) / (1 - end))
+    return [
+        at_most(far, 0.05, what="largest distance of the direction from chi(theta^mm)"),
+        at_most(gap, 1e-4, what="1 - margin ratio at log L = -1000"),
+        at_least(closing, 10.0, what="deficit of the margin at the start over that at the end"),
+    ]
+
+
+def theta_mm_of(course: Course) -> Network:
+    """theta^mm with its neurons in the order of the groups of a course."""
+    V = np.array([course.alignment.direction[g[0]] for g in course.groups])
+    return Network(V, np.array([float(course.alignment.sign[g[0]]) for g in course.groups]))
+
+
+def unit_norm(net: Network) -> Network:
+    """The network divided by its Euclidean norm, as plain weights."""
+    net = Network(*net.scaled(-float(net.log_outer.max())).weights())
+    size = math.sqrt(float(np.sum(net.W**2) + np.sum(net.a**2)))
+    return Network(net.W / size, net.a / size)
+
+
+def distance(net: Network, other: Network) -> float:
+    """Euclidean distance of two plain networks."""
+    return math.sqrt(float(np.sum((net.W - other.W) ** 2) + np.sum((net.a - other.a) ** 2)))
+
+
+def moved(net: Network, rng: np.random.Generator, size: float) -> Network:
+    """A unit network with a random change of the given size."""
+    dW, da = rng.standard_normal(net.W.shape), rng.standard_normal(net.m)
+    factor = size / math.sqrt(float(np.sum(dW**2) + np.sum(da**2)))
+    return Network(net.W + factor * dW, net.a + factor * da)
+
+
+@experiment("TK24-P5.8", form="repaired", quick={"draws": 300}, full={"draws": 20_000})
+def largest_margin(seed: int, draws: int) -> Found:
+    """Strict for four neurons; no network of any width has a larger margin."""
+    rng = np.random.default_rng(seed)
+    course = tight_course(seed, 24)
+    problem = course.problem
+    best = max_margin(problem)
+    four = unit_norm(theta_mm(problem))
+    wide = unit_norm(course.embedded(theta_mm_of(course)))
+    strict, top = math.inf, -math.inf
+    for _ in range(draws):
+        size = 10 ** rng.uniform(-3, -1)
+        strict = min(strict, (1 - margin_ratio(problem, moved(four, rng, size))) / size**2)
+        top = max(top, margin_ratio(problem, moved(wide, rng, size)))
+        m = int(rng.integers(1, 65))
+        anything = Network(rng.standard_normal((m, 3)), rng.standard_normal(m))
+        top = max(top, margin_ratio(problem, anything))
+    known = float(problem.known["max_margin"])
+    made = [
+        equals(margin_ratio(problem, four), 1.0, tolerance=1e-14, what="margin of theta^mm"),
+        at_least(strict, 1e-2, what="least loss of margin over distance^2, four neurons"),
+        at_most(top, 1.0, error=1e-14, what="largest margin ratio of random networks"),
+        at_most(best.upper_bound / known, 1 + 1e-9, what="certified bound on all networks, ratio"),
+    ]
+    four_extrema = Hypothesis("all four extrema are captured", len(course.groups) == 4)
+    held = [narrow(spread(problem), 0.0), xor_symmetric(Evidence.of(problem)), four_extrema]
+    return Found(made, held, "The certificate covers all widths, without smoothing.")
+
+
+@experiment("TK24-KKT", quick={"m": 24}, full={"m": 60})
+def direction_tends_to_kkt(seed: int, m: int) -> list[Comparison]:
+    """Residual of stationarity and complementarity fall as the loss does."""
+    problem = tight_course(seed, m).problem
+    found = [kkt(problem, wide_end(seed, m, 1e-2, log_loss)[0]) for log_loss in (-30.0, -300.0)]
+    slack = [state.complementarity for state in found]
+    return [
+        at_most(found[1].residual, 0.7 * found[0].residual, what="residual, log L -30 to -300"),
+        at_most(found[1].residual, 0.02, what="residual of stationarity at log L = -300"),
+        at_most(slack[1], 0.3 * slack[0], what="complementarity, log L -30 to -300"),
+        at_least(margin_ratio(problem, wide_end(seed, m, 1e-2, -300.0)[0]), 0.999,
+                 what="margin over the largest possible"),
+    ]  # fmt: skip

@@ -1,0 +1,123 @@
+"""[TLB26]_ Figure 2: the three phases of a jump, measured on the golden case."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluflow.claims.verdict import at_least, at_most, equals
+from reluflow.papers.figure import Drawn, figure
+from reluflow.papers.tlb26.claims.jumps import rise
+from reluflow.papers.tlb26.claims.lemmas import NEURON, hitting
+from reluflow.papers.tlb26.runs import Course, golden_course
+from reluflow.report.traces import Line, Panel, Picture, Rule, Trace
+
+
+@figure(
+    "TLB26",
+    "F2",
+    title="One jump: slow growth, rapid fitting, realignment",
+    quick={"scale": 80.0},
+    full={"scale": 400.0},
+    claims=("TLB26-L1", "TLB26-L2", "TLB26-P3"),
+)
+def figure2(*, scale: float, seed: int = 0) -> Drawn:
+    """Figure 2: the second jump of the golden case, with the ends of its phases."""
+    c, smaller = golden_course(-scale), golden_course(-2 * scale)
+    process, t = c.process, c.run.times
+    grown, fitted, aligned = phases(c)
+    share = np.exp(2 * c.log_norms[:, 1]) / process.sizes[1]
+    gap = _gap(c)
+    window = (c.half_fits[1] - 0.1 * scale - 20, c.half_fits[1] + 40)
+    at = (t >= window[0]) & (t <= window[1])
+
+    ends = [Rule(x, dash="--") for x in (grown, fitted, aligned)]
+    named = [
+        Rule(grown, text="slow\ngrowth", place=0.62, dash="--"),
+        Rule(fitted, text="fit", place=0.62, dash="--"),
+        Rule(aligned, text="re-\nalign", place=0.62, dash="--"),
+    ]
+    norms: list[Trace] = [
+        Line(t[at], c.log_norms[at, j], f"neuron {j + 1}", f"C{j}") for j in range(3)
+    ]
+    cosine = np.sum(c.directions[:, 2] * process.directions[1][2], axis=1)
+    turns: list[Trace] = [
+        Line(t[at], share[at], "|w|^2 / v of the jumping neuron 2", "C1"),
+        Line(t[at], 1 - gap[at], "cosine of neuron 3, new direction", "C2"),
+        Line(t[at], cosine[at], "cosine of neuron 3, old direction", "C2", ":"),
+    ]
+    panels = [
+        Panel([*named, *norms], "log-norms", "time", "log |w|", legend="lower right"),
+        Panel(
+            [*ends, *turns], "fit and directions", "time", ylim=(-0.05, 1.5), legend="upper left"
+        ),
+    ]
+    fit, turn = rise(c, 1, 0.1, 0.9), aligned - fitted
+    first, second = (_durations(run) for run in (c, smaller))
+    growth = (second[0] - first[0]) / scale / (process.times[1] - process.times[0])
+    seen = [
+        at_least(aligned, fitted, what="realignment after fitting (time)"),
+        equals(
+            growth,
+            1.0,
+            tolerance=0.01,
+            what="from a start squared: slow growth longer by L (tau_2 - tau_1), over that",
+        ),
+        equals(
+            second[1] / first[1],
+            1.0,
+            tolerance=0.01,
+            what="from a start squared: time to fit, over that shown",
+        ),
+        equals(
+            second[2] / first[2],
+            1.0,
+            tolerance=0.01,
+            what="from a start squared: time to realign, over that shown",
+        ),
+        at_most((fitted - grown) / (grown - c.half_fits[0]), 1.0, what="fitting over slow growth"),
+        at_least(cosine[np.searchsorted(t, grown)], 0.999, what="old cosine when growth ends"),
+        at_most(cosine[-1], 0.95, what="old cosine at the end"),
+    ]
+    numbers = {
+        "grown": grown, "fitted": fitted, "aligned": aligned, "rise_10_90": fit,
+        "durations": first, "durations_from_the_start_squared": second,
+    }  # fmt: skip
+    summary = [
+        f"Neuron 2 grows slowly to norm {NEURON:g} by time {grown:.1f}, fits its point by "
+        f"{fitted:.1f}, and neuron 3 has turned {turn:.1f} later; only the first of these three "
+        f"durations grows as the start (here e^-{scale:.0f}) shrinks: they are "
+        f"{_listed(first)}, and {_listed(second)} from e^-{2 * scale:.0f}.",
+    ]
+    caption = (
+        "The paper's figure is a drawing; this one is a run of the golden case, at its second "
+        "jump. Dashed: end of slow growth (norm 1e-3), 99 % of the fit, 1 - cosine below 1e-3. A "
+        "second run, from the start squared, is not drawn."
+    )
+    picture = Picture(panels, 2, "The phases of a jump", width=6.0, height=3.8)
+    return Drawn([picture], numbers, summary, seen, caption)
+
+
+def phases(c: Course) -> tuple[float, float, float]:
+    """Times at which neuron 2 has grown to 1e-3 and fits to 99 %, and neuron 3 has turned."""
+    grown = hitting(c, 1)[0]
+    fitted = grown + rise(c, 1, NEURON**2 / float(c.process.sizes[1]), 0.99)
+    gap, t = np.log(_gap(c) / 1e-3), c.run.times
+    k = int(np.flatnonzero((t > grown) & (gap < 0))[0])
+    aligned = float(t[k - 1] + (t[k] - t[k - 1]) * gap[k - 1] / (gap[k - 1] - gap[k]))
+    return grown, fitted, aligned
+
+
+def _gap(c: Course) -> np.ndarray:
+    """1 - cosine of neuron 3 with the direction it turns to."""
+    turned = c.directions[:, 2] - c.process.directions[2][2]
+    return np.asarray(0.5 * np.square(turned).sum(axis=1))
+
+
+def _durations(c: Course) -> tuple[float, float, float]:
+    """Of slow growth since the first jump, of the fit, of what realignment takes after it."""
+    grown, fitted, aligned = phases(c)
+    return grown - float(c.half_fits[0]), fitted - grown, aligned - fitted
+
+
+def _listed(durations: tuple[float, float, float]) -> str:
+    return ", ".join(f"{x:.1f}" for x in durations)

@@ -1,0 +1,184 @@
+"""The points of a sweep: settings, repetitions, and a seed for each, by position."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reluflow.errors import ReluflowError
+from reluflow.sweeps.axes import flatten, read_field
+
+RESERVED = ("index", "point", "seed", "draw", "status", "message", "seconds")
+"""Columns every table has; no field and no result may take their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of a sweep.
+
+    ``id`` is a hash of the settings and the repetition ``seed``; ``draw`` that of what its random
+    numbers are keyed by (the same without the fields in ``shared``).
+    """
+
+    index: int
+    id: str
+    seed: int
+    draw: str
+    settings: dict[str, Any]
+
+
+def seeds_of(root: int, draw: str) -> np.random.SeedSequence:
+    """The random numbers of a point: a child of the sweep's seed, keyed by the point alone.
+
+    It depends neither on the order of the points nor on who runs them.
+    """
+    words = tuple(int(draw[i : i + 8], 16) for i in range(0, len(draw), 8))
+    return np.random.SeedSequence(root, spawn_key=words)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cross product of factors, each one swept field or several that vary together.
+
+    Points are made from their index when asked for; none is stored.
+    """
+
+    fixed: Mapping[str, Any]
+    factors: tuple[Mapping[str, Sequence[Any]], ...]
+    seeds: tuple[int, ...]
+    root: int
+    shared: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return math.prod(self._sizes)
+
+    @property
+    def _sizes(self) -> list[int]:
+        sizes = [len(next(iter(factor.values()))) for factor in self.factors]
+        return [*sizes, len(self.seeds)]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All fields, swept ones first."""
+        return (*self.swept, *self.fixed)
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """Fields with several values."""
+        return tuple(name for factor in self.factors for name in factor)
+
+    def values(self, name: str) -> Sequence[Any]:
+        """All values of a field; empty if there is no such field."""
+        if name in self.fixed:
+            return [self.fixed[name]]
+        return next((factor[name] for factor in self.factors if name in factor), [])
+
+    def point(self, index: int) -> Point:
+        """The point at a position; repetitions vary fastest, then the last factor."""
+        rest, places = index, []
+        for size in reversed(self._sizes):
+            rest, place = divmod(rest, size)
+            places.append(place)
+        settings = dict(self.fixed)
+        for factor, place in zip(self.factors, reversed(places[1:]), strict=True):
+            settings |= {name: values[place] for name, values in factor.items()}
+        seed = self.seeds[places[0]]
+        drawn = {name: v for name, v in settings.items() if name not in self.shared}
+        return Point(index, digest([settings, seed]), seed, digest([drawn, seed]), settings)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values that determine the grid."""
+        return {
+            "fixed": dict(self.fixed),
+            "factors": [{k: list(v) for k, v in factor.items()} for factor in self.factors],
+            "seeds": list(self.seeds),
+            "seed": self.root,
+            "shared": sorted(self.shared),
+        }
+
+
+def digest(value: Any) -> str:
+    """First 128 bits of a hash of plain values; 1 and 1.0 are the same setting."""
+    text = json.dumps(_same(value), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _same(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _same(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_same(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value
+
+
+def make_grid(
+    grid: Mapping[str, Any],
+    seeds: int | Iterable[int] = 1,
+    root: int = 0,
+    pair: Iterable[Iterable[str]] = (),
+    shared: Iterable[str] = (),
+) -> Grid:
+    """The grid meant by the arguments of :func:`reluflow.sweeps.sweep`."""
+    fixed: dict[str, Any] = {}
+    swept: dict[str, list[Any]] = {}
+    for name, spec in flatten(grid):
+        if name in fixed or name in swept:
+            raise ReluflowError(f"{name} is given twice")
+        if name in RESERVED:
+            raise ReluflowError(f"a field cannot be called {name!r}, a column of every table has")
+        is_swept, values = read_field(name, spec)
+        if is_swept:
+            swept[name] = values
+        else:
+            fixed[name] = values[0]
+    factors: list[Mapping[str, Sequence[Any]]] = []
+    paired: set[str] = set()
+    groups = [tuple(group) for group in pair]
+    for group in groups:
+        for name in group:
+            if name not in swept:
+                raise ReluflowError(f"pair names {name!r}, not a field with several values")
+            if name in paired:
+                raise ReluflowError(f"pair names {name!r} twice: a field is in one group")
+            paired.add(name)
+        lengths = {name: len(swept[name]) for name in group}
+        if len(set(lengths.values())) != 1:
+            said = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise ReluflowError(f"paired fields need equally many values, got {said}")
+    for name in swept:
+        group = next((g for g in groups if name in g), (name,))
+        if group[0] == name:
+            factors.append({member: swept[member] for member in group})
+    shared = tuple(shared)
+    for name in shared:
+        if name not in swept and name not in fixed:
+            raise ReluflowError(f"shared names {name!r}, which is not a field of this sweep")
+    return Grid(fixed, tuple(factors), _repetitions(seeds), _whole(root, "seed"), shared)
+
+
+def _repetitions(seeds: int | Iterable[int]) -> tuple[int, ...]:
+    if isinstance(seeds, bool) or not isinstance(seeds, int | np.integer):
+        try:
+            listed = tuple(_whole(s, "seeds") for s in seeds)  # type: ignore[union-attr]
+        except TypeError:
+            raise ReluflowError(f"seeds is a number or a list of numbers, got {seeds!r}") from None
+        if not listed or len(set(listed)) < len(listed):
+            raise ReluflowError("seeds must be a list of different numbers, at least one")
+        return listed
+    if seeds < 1:
+        raise ReluflowError(f"seeds is the number of repetitions, at least 1, got {seeds}")
+    return tuple(range(int(seeds)))
+
+
+def _whole(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ReluflowError(f"{name} must be a whole number of at least 0, got {value!r}")
+    return int(value)

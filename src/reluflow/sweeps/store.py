@@ -1,0 +1,202 @@
+"""Where the rows of a sweep are kept: a journal while it runs, a Parquet table afterwards."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reluflow.errors import ReluflowError
+from reluflow.runtime import beside
+from reluflow.sweeps.journal import OPEN, STATES, Journal, offsets_of, read_title, rows_at
+from reluflow.sweeps.work import Done
+
+GROUP = 10_000  # rows held at once while a table is written or read
+_KEY = b"reluflow.sweep"
+Row = dict[str, Any]
+
+
+def needs_pyarrow() -> tuple[Any, Any]:
+    """pyarrow and its Parquet module."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ReluflowError(
+            "Parquet tables need pyarrow: pip install 'reluflow[sweep]', or give an --out that "
+            "ends in .jsonl"
+        ) from None
+    return pyarrow, pyarrow.parquet
+
+
+def journal_of(out: Path) -> Path:
+    """The journal beside a table; a .jsonl table is its own journal."""
+    return out if out.suffix == ".jsonl" else out.with_name(out.name + ".journal")
+
+
+def stored_title(out: Path) -> dict[str, Any] | None:
+    """What sweep is at ``out``; None if there is nothing."""
+    title = None
+    if out.suffix != ".jsonl" and out.exists():
+        pyarrow, parquet = needs_pyarrow()
+        try:
+            title = (parquet.read_schema(out).metadata or {}).get(_KEY)
+        except (OSError, pyarrow.ArrowException) as error:
+            raise ReluflowError(f"cannot read {out}: {' '.join(str(error).split())}") from None
+        if title is None:
+            raise ReluflowError(f"{out} is not the table of a sweep: give another path")
+        title = json.loads(title)
+    return title or read_title(journal_of(out))
+
+
+class Store:
+    """Rows of one sweep on disk, and which points are done (one byte each)."""
+
+    def __init__(self, out: Path, title: Mapping[str, Any], count: int, new: bool) -> None:
+        if out.suffix not in (".parquet", ".jsonl"):
+            raise ReluflowError(f"a table is a .parquet or .jsonl file, got {out}")
+        if out.suffix == ".parquet":
+            needs_pyarrow()
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            if out.is_dir():
+                raise ReluflowError(f"cannot write {out}: it is a folder")
+            before = stored_title(out)
+            if before is not None and before["id"] != title["id"] and not new:
+                raise ReluflowError(
+                    f"{out} holds another sweep ({difference(before, title)}): changed settings "
+                    "are a new sweep, give another --out, or --new to replace it"
+                )
+            self.journal = Journal(journal_of(out), title, count)
+            if new and before is not None:
+                out.unlink(missing_ok=True)
+                self.journal.path.unlink(missing_ok=True)
+                self.journal.close()
+                self.journal = Journal(journal_of(out), title, count)
+        except OSError as error:
+            raise ReluflowError(f"cannot write {out}: {error.strerror or error}") from None
+        self.out, self.title, self.count = out, dict(title), count
+        self.runs = out.with_name(out.stem + "-runs")
+        self.state = np.full(count, OPEN, dtype=np.uint8)
+        for row in _table_rows(out, ["index", "status"]):
+            self.state[row["index"]] = STATES[row["status"]]
+        for index, state in self.journal.replay():
+            self.state[index] = state
+
+    def add(self, found: Iterable[Done]) -> None:
+        """Keep finished points: runs first, so that a row never lacks its run."""
+        found = list(found)
+        for done in found:
+            if done.run is not None:
+                self._keep(done.row["point"], done.run)
+        self.journal.add(done.row for done in found)
+        for done in found:
+            self.state[done.row["index"]] = STATES[done.row["status"]]
+
+    def _keep(self, name: str, data: bytes) -> None:
+        try:
+            self.runs.mkdir(exist_ok=True)
+            with beside(self.runs / f"{name}.nc") as part:
+                part.write_bytes(data)
+        except OSError as error:
+            raise ReluflowError(f"cannot write into {self.runs}: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Turn the journal into the table."""
+        if self.out.suffix == ".parquet":
+            if (self.journal.offsets >= 0).any() or not self.out.exists():
+                write_table(self.out, self.title)
+            self.journal.path.unlink(missing_ok=True)
+        self.journal.close()
+
+
+def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What differs between two sweeps, in words."""
+    old, new = _flat(before["sweep"]), _flat(now["sweep"])
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return ", ".join(sorted(names)[:4]) + " differ" + ("s" if len(names) == 1 else "")
+
+
+def _flat(sweep: Mapping[str, Any]) -> dict[str, Any]:
+    flat = {k: v for k, v in sweep.items() if k not in ("fixed", "factors")}
+    return flat | dict(sweep["fixed"]) | {k: v for f in sweep["factors"] for k, v in f.items()}
+
+
+def read_rows(out: Path) -> Iterator[Row]:
+    """All rows in the order of their points, those of an unfinished sweep included."""
+    title, journal = stored_title(out), journal_of(out)
+    if title is None:
+        raise ReluflowError(f"{out} does not exist: expected the table of a sweep")
+    new: Iterable[Row] = ()
+    if journal.exists():
+        new = rows_at(journal, offsets_of(journal, title["points"]))
+    old = _table_rows(out)
+    both = heapq.merge(
+        ((row["index"], 1, row) for row in old), ((row["index"], 0, row) for row in new),
+        key=lambda item: item[:2],
+    )  # fmt: skip
+    for _, same in itertools.groupby(both, key=lambda item: item[0]):
+        yield next(same)[2]
+
+
+def _table_rows(out: Path, columns: list[str] | None = None) -> Iterator[Row]:
+    """Rows of the Parquet file, a group at a time; cells without a value are left out."""
+    if out.suffix == ".jsonl" or not out.exists():
+        return
+    _, parquet = needs_pyarrow()
+    with parquet.ParquetFile(out) as file:
+        for batch in file.iter_batches(GROUP, columns=columns):
+            for row in batch.to_pylist():
+                yield {name: value for name, value in row.items() if value is not None}
+
+
+def write_table(out: Path, title: Mapping[str, Any]) -> None:
+    """Write the Parquet table beside its place and rename: never half a table."""
+    arrow, parquet = needs_pyarrow()
+    kinds: dict[str, str] = {}
+    for row in read_rows(out):
+        for name, value in row.items():
+            kinds[name] = _kind(kinds.get(name), value)
+    first = ["index", "point", "seed", "draw"]
+    names = [*first, *(n for n in kinds if n not in (*first, "seconds")), "seconds"]
+    types = {"": arrow.string(), "str": arrow.string(), "bool": arrow.bool_(),
+             "int": arrow.int64(), "float": arrow.float64()}  # fmt: skip
+    schema = arrow.schema(
+        [(name, types[kinds.get(name, "")]) for name in names],
+        metadata={_KEY: json.dumps(title).encode()},
+    )
+    try:
+        with beside(out) as part:
+            with parquet.ParquetWriter(part, schema) as writer:
+                rows = read_rows(out)
+                while group := list(itertools.islice(rows, GROUP)):
+                    cells = [{n: _cell(kinds[n], v) for n, v in row.items()} for row in group]
+                    writer.write_batch(arrow.RecordBatch.from_pylist(cells, schema=schema))
+            with open(part, "rb+") as file:
+                os.fsync(file.fileno())
+    except OSError as error:
+        raise ReluflowError(f"cannot write {out}: {error.strerror or error}") from None
+
+
+def _kind(before: str | None, value: Any) -> str:
+    """Type of a column that held ``before`` and now holds a value."""
+    if value is None:
+        return before or ""
+    kind = type(value).__name__
+    if kind == "int" and abs(value) >= 2**63:
+        kind = "float"
+    if before in (None, "", kind):
+        return kind
+    return "float" if {before, kind} == {"int", "float"} else "str"
+
+
+def _cell(kind: str, value: Any) -> Any:
+    if value is None or kind == "":
+        return None
+    return {"str": str, "float": float, "int": int, "bool": bool}[kind](value)
