@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from reluflow._lazy import make_lazy
 from reluflow._version import __version__
+from reluflow.claims.sources import SOURCES
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from reluflow.claims.certify import certify
     from reluflow.claims.ledger import ledger
     from reluflow.descent.descend import descend
-    from reluflow.explanation.explanation import explain
+    from reluflow.explanation.explain import explain
     from reluflow.gradientflow.flow import flow
     from reluflow.gradientflow.stops import loss_below, settled, stationary
     from reluflow.landscape.align import align
@@ -88,7 +89,7 @@ _HOMES = {
     "read_table": "reluflow.sweeps.table",
     "reproduce": "reluflow.papers.reproduce",
     "ledger": "reluflow.claims.ledger",
-    "explain": "reluflow.explanation.explanation",
+    "explain": "reluflow.explanation.explain",
 }
 
 __all__ = [
@@ -141,3 +142,12 @@ __all__ = [
 ]
 
 make_lazy(__name__, _HOMES)
+
+
+def _load_checks() -> None:
+    """Register what the frame of claims checks: invariants of any run, and the five papers."""
+    from reluflow.claims import invariants  # noqa: F401
+    from reluflow.papers import library  # noqa: F401
+
+
+SOURCES.append(_load_checks)

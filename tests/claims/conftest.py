@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reluflow import Network, Problem, flow, initialize
-from reluflow.trajectory.trajectory import States
+from reluflow.trajectory.states import States
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from reluflow.papers.bf24.claims import least_squares_line as bf24
 from reluflow.papers.bf24.claims.data import dominance, smooth_loss, stays_on_faces
 from reluflow.papers.bf24.claims.late import Late, mixed
 from reluflow.papers.bf24.runs import Story, aligning, converged, phased
-from reluflow.trajectory.trajectory import States
+from reluflow.trajectory.states import States
 
 
 def status_of(name, evidence):

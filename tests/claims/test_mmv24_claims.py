@@ -21,7 +21,7 @@ from reluflow.papers.mmv24.claims.late import pulls_stay_even
 from reluflow.papers.mmv24.claims.paths import monotone_paths, pattern_steps, wrong_way
 from reluflow.papers.mmv24.claims.traps import homes, settled, sides
 from reluflow.papers.mmv24.claims.walk import Walk, near_run, practical_run, scoped_run
-from reluflow.trajectory.trajectory import States
+from reluflow.trajectory.states import States
 
 LATE = ("L13", "L14/repaired", "XA", "RA", "R3", "T1.2b", "T2")
 

@@ -9,7 +9,7 @@ import pytest
 
 from reluflow import Network, Problem
 from reluflow.cli import bench
-from reluflow.cli.base import as_json_text
+from reluflow.runtime.plain import json_text
 from reluflow.sweeps import Table
 from reluflow.torch.need import has_torch
 
@@ -23,7 +23,7 @@ def load(name):
 def plain(rows):
     """The rows as a reader of --json gets them."""
     assert rows
-    back = json.loads(as_json_text(rows))
+    back = json.loads(json_text(rows))
     assert all(isinstance(row, dict) and "name" in row for row in back)
     return back
 

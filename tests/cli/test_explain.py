@@ -11,7 +11,7 @@ import pytest
 from reluflow import Problem, Trajectory, check_certificate, datasets, extremal_vectors, initialize
 from reluflow.claims.compare import compare
 from reluflow.errors import ReluflowError
-from reluflow.explanation.explanation import explain
+from reluflow.explanation.explain import explain
 from reluflow.explanation.jumps import jumps
 from reluflow.explanation.simulate import Spaced, real_times
 from reluflow.explanation.words import count, feature_names, listed, loss_number, reads, samples

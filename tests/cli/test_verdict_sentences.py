@@ -11,7 +11,8 @@ from reluflow.claims.compare import Comparison, JumpRow
 from reluflow.explanation.directions import directions
 from reluflow.explanation.end import carriers, fitted, groups_of, leading_share, silent_on
 from reluflow.explanation.end_words import best, end
-from reluflow.explanation.explanation import Explanation, explain
+from reluflow.explanation.explain import explain
+from reluflow.explanation.explanation import Explanation
 from reluflow.explanation.jumps import _agreement
 from reluflow.explanation.page import _loss, _margins, in_real_time, page_of
 from reluflow.explanation.simulate import SlowDirection, Spent, real_times

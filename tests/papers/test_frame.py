@@ -14,7 +14,8 @@ from reluflow.claims.run import try_check
 from reluflow.claims.verdict import Status, at_most
 from reluflow.papers import reproduce
 from reluflow.papers import reproduce as _package_function
-from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, all_figures, chosen, figure
+from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, figure
+from reluflow.papers.library import all_figures, chosen
 from reluflow.papers.parts import make_figure, make_verdict
 from reluflow.report.page import Mark, Page
 from reluflow.report.render import compose, to_svg

@@ -10,7 +10,8 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.run import run_check
 from reluflow.claims.verdict import Status
 from reluflow.papers import reproduce
-from reluflow.papers.figure import Skipped, all_figures
+from reluflow.papers.figure import Skipped
+from reluflow.papers.library import all_figures
 from reluflow.papers.mmv24.figures import (
     digits as mmv24_digits,
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from reluflow.claims.evidence import NEEDS, Evidence
-from reluflow.claims.ledger import PAPERS
+from reluflow.claims.sources import SOURCES
 from reluflow.claims.verdict import Comparison, Hypothesis, Status
 from reluflow.errors import ReluflowError
 
@@ -249,24 +247,8 @@ def _sizes(quick: Any, full: Any) -> dict[str, dict[str, Any]]:
     return {"quick": quick, "scaled": full, "full": full}
 
 
-def paper_modules(package: str) -> list[str]:
-    """Modules of a room that are named after a paper: ``bf24``, ``bf24_cones``, ..."""
-    room = importlib.import_module(package)
-    names = sorted(module.name for module in pkgutil.iter_modules(room.__path__))
-    return [
-        f"{package}.{name}"
-        for paper in map(str.lower, PAPERS)
-        for name in names
-        if name.partition("_")[0] == paper
-    ]
-
-
 def load_all() -> dict[str, Check]:
-    """The registry with every source imported.
-
-    Figures are claims too: those of papers/, which stands above this room, are loaded by name.
-    """
-    importlib.import_module("reluflow.claims.invariants")
-    for module in paper_modules("reluflow.claims") + paper_modules("reluflow.papers"):
-        importlib.import_module(module)
+    """The registry with every source imported."""
+    for source in SOURCES:
+        source()
     return REGISTRY

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import json
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ import typer
 
 from reluflow._version import __version__
 from reluflow.errors import ReluflowError
+from reluflow.runtime.plain import json_text
 
 _shown: list[TextIO] = []  # where JSON goes while --quiet holds back everything else
 
@@ -147,21 +146,4 @@ def _root(
 
 def print_json(value: Any) -> None:
     """Print any plain value; arrays become lists, what JSON cannot hold becomes null or text."""
-    print(as_json_text(value), file=_shown[-1] if _shown else None)
-
-
-def as_json_text(value: Any) -> str:
-    """JSON of any plain value, as :func:`print_json` prints it."""
-    return json.dumps(_plain(value), indent=2)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+    print(json_text(value), file=_shown[-1] if _shown else None)

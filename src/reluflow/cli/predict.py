@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.cli.base import as_json_text
 from reluflow.landscape.align import Alignment
 from reluflow.landscape.extremal import ExtremalVectors, extremal_vectors
 from reluflow.network import Network
@@ -16,6 +15,7 @@ from reluflow.prediction.limit import limit
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.runtime import write_text
+from reluflow.runtime.plain import json_text
 
 _ROWS = 20  # extremal vectors printed
 _ENTRIES = 6  # of a direction printed
@@ -161,7 +161,7 @@ class Prediction:
             )
         make_folder(folder)
         files = [write_picture(figure, folder / f"{name}.png") for name, figure in drawn.items()]
-        text = as_json_text(self.to_dict()) + "\n"
+        text = json_text(self.to_dict()) + "\n"
         return [*files, write_text(folder / "predict.json", text)]
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reluflow._version import __version__
-from reluflow.cli.base import as_json_text
 from reluflow.errors import ReluflowError
 from reluflow.optimum.certificate_file import write_certificate
 from reluflow.report.render import make_folder
+from reluflow.runtime.plain import json_text
 
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation
@@ -51,7 +51,7 @@ def write(e: Explanation, folder: Path) -> list[Path]:
         if not (work / RUN).is_file():
             e.run.save(work / RUN)
         page_of(e).write(work / PAGE)
-        (work / DATA).write_text(as_json_text(e.to_dict()) + "\n", encoding="utf-8")
+        (work / DATA).write_text(json_text(e.to_dict()) + "\n", encoding="utf-8")
         proofs = make_folder(work / PROOFS)
         for certificate in e.certificates:
             write_certificate(certificate, proofs / f"{certificate.kind}.json")

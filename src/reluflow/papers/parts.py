@@ -14,10 +14,12 @@ from reluflow.claims.claim import Check, Found, load_all
 from reluflow.claims.run import try_check, verdict_of
 from reluflow.claims.verdict import Status, Verdict, from_dict
 from reluflow.papers import record
-from reluflow.papers.figure import Drawn, Figure, Skipped, Spec, all_figures
+from reluflow.papers.figure import Drawn, Figure, Skipped, Spec
+from reluflow.papers.library import all_figures
 from reluflow.report.animate import animate
 from reluflow.report.render import to_svg, write_picture
 from reluflow.runtime import write_text
+from reluflow.runtime.plain import to_plain
 
 Row = Mapping[str, Any]
 
@@ -35,7 +37,7 @@ def make_part(part: str, folder: str, size: str, root: int) -> dict[str, Any]:
         verdict, resumed = try_check(check, size, root), False
     else:
         verdict, resumed = make_verdict(check, Path(folder), size, root)
-    return {"resumed": resumed, "verdict": json.dumps(verdict.to_dict(), default=record.plain)}
+    return {"resumed": resumed, "verdict": json.dumps(verdict.to_dict(), default=to_plain)}
 
 
 def run_parts(
@@ -92,7 +94,7 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
     settings = {"size": size, "seed": seed, **spec.sizes[size]}
     stem = f"{spec.paper}-{spec.name}".lower()
     path = folder / "records" / f"{stem}.json"
-    key = record.key_of(spec.make.__module__, {"figure": spec.id, **settings})
+    key = record.key_of({"figure": spec.id, **settings})
     stored = record.read(path, key)
     if stored is not None:
         return _figure(spec, folder, stored, settings, resumed=True)
@@ -125,7 +127,7 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
         "seconds": time.monotonic() - began,
     }
     record.write(path, key, content)
-    return _figure(spec, folder, json.loads(json.dumps(content, default=record.plain)), settings)
+    return _figure(spec, folder, json.loads(json.dumps(content, default=to_plain)), settings)
 
 
 def _check_of(spec: Spec) -> Check:
@@ -186,7 +188,7 @@ def make_verdict(check: Check, folder: Path, size: str, seed: int = 0) -> tuple[
     """The verdict of a claim's own experiment, made or read from its record."""
     path = folder / "records" / f"{check.name.replace('/', '_').lower()}.json"
     settings = {"claim": check.name, "size": size, "seed": seed, **check.sizes[size]}
-    key = record.key_of(check.module, settings)
+    key = record.key_of(settings)
     stored = record.read(path, key)
     if stored is not None:
         return from_dict(stored["verdict"]), True

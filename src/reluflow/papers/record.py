@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import inspect
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import reluflow
 from reluflow._version import __version__
-from reluflow.claims.claim import paper_modules
 from reluflow.runtime import write_text
-
-#: Where the sources of a paper are; figures use runs of claims.
-ROOMS = ("reluflow.claims", "reluflow.papers")
+from reluflow.runtime.plain import to_plain
 
 
-def key_of(module: str, settings: Mapping[str, Any]) -> str:
-    """Hash of the settings, the version and the sources of the paper's claims and figures."""
-    paper = module.rpartition(".")[2].split("_")[0]
-    sources = [m for room in ROOMS for m in paper_modules(room)]
-    same = [m for m in sources if m.rpartition(".")[2].split("_")[0] == paper]
-    source = [inspect.getsource(importlib.import_module(m)) for m in same or [module]]
-    plain = json.dumps([__version__, dict(settings), source], sort_keys=True, default=str)
+def key_of(settings: Mapping[str, Any]) -> str:
+    """Hash of the settings, the version and the whole source of the package.
+
+    A result depends on every kernel and solver below it, not on the modules of its paper alone.
+    """
+    plain = json.dumps([__version__, dict(settings), _source()], sort_keys=True, default=str)
     return hashlib.sha256(plain.encode()).hexdigest()
+
+
+@cache
+def _source() -> str:
+    """Hash of every module and table of the package."""
+    root = Path(reluflow.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted([*root.rglob("*.py"), *root.rglob("*.csv")]):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def read(path: Path, key: str) -> dict[str, Any] | None:
@@ -46,10 +52,5 @@ def write(path: Path, key: str, content: Mapping[str, Any]) -> None:
     """Write a record beside and rename; it is the last thing a job writes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"key": key, "version": __version__, **content}
-    text = json.dumps(record, indent=1, default=plain)
+    text = json.dumps(record, indent=1, default=to_plain)
     write_text(path, text)
-
-
-def plain(value: Any) -> Any:
-    """Arrays as lists, anything else as text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)

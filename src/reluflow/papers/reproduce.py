@@ -13,7 +13,8 @@ from reluflow.claims.claim import SIZES, Check
 from reluflow.claims.ledger import ledger
 from reluflow.claims.verdict import Verdict
 from reluflow.errors import ReluflowError
-from reluflow.papers.figure import Figure, Spec, chosen
+from reluflow.papers.figure import Figure, Spec
+from reluflow.papers.library import all_figures, chosen
 from reluflow.papers.parts import Row, figure_in, run_parts, verdict_in
 from reluflow.papers.sketches import Sketch, sketches_of
 from reluflow.runtime import Progress
@@ -168,7 +169,8 @@ def _wanted(paper: str | None, figure: str | None) -> tuple[list[Spec], list[Che
         for check in entry.checks
         if check.runnable and check.id not in ids and (figure is None or check.id in shown)
     ]
-    return specs, [check for check in checks if not check.module.startswith("reluflow.papers")]
+    drawn = {spec.id for spec in all_figures().values()}  # a figure is its own check
+    return specs, [check for check in checks if check.id not in drawn]
 
 
 def _folder(out: str | os.PathLike[str]) -> Path:

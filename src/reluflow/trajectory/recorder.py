@@ -16,8 +16,9 @@ from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.trajectory.observables import Observable
 from reluflow.trajectory.save import Save
+from reluflow.trajectory.states import States
 from reluflow.trajectory.status import Status
-from reluflow.trajectory.trajectory import States, Trajectory
+from reluflow.trajectory.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 

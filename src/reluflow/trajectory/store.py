@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -15,8 +14,12 @@ from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem, losses
 from reluflow.runtime import beside
+from reluflow.runtime.plain import to_plain
+from reluflow.trajectory.states import States
 from reluflow.trajectory.status import Status
-from reluflow.trajectory.trajectory import States, Trajectory
+
+if TYPE_CHECKING:
+    from reluflow.trajectory.trajectory import Trajectory
 
 FORMAT = "reluflow-run-1"
 
@@ -60,7 +63,7 @@ def to_dataset(run: Trajectory) -> xr.Dataset:
     return xr.Dataset(
         data,
         coords={"step": ("record", run.steps), "time": ("record", run.times)},
-        attrs={"format": FORMAT, **{k: json.dumps(v, default=_plain) for k, v in about.items()}},
+        attrs={"format": FORMAT, **{k: json.dumps(v, default=to_plain) for k, v in about.items()}},
     )
 
 
@@ -76,8 +79,8 @@ def save(run: Trajectory, path: str | os.PathLike[str]) -> None:
         raise ReluflowError(f"cannot write {target}: {error.strerror or error}") from None
 
 
-def load(path: str | os.PathLike[str], max_bytes: int) -> Trajectory:
-    """Read a run written by :func:`save`."""
+def load(path: str | os.PathLike[str], max_bytes: int) -> dict[str, Any]:
+    """The fields of a run written by :func:`save`."""
     source = Path(path)
     if not source.is_file():
         raise ReluflowError(f"{source} does not exist or is not a file: expected a stored run")
@@ -99,7 +102,7 @@ def load(path: str | os.PathLike[str], max_bytes: int) -> Trajectory:
         raise ReluflowError(f"{source} cannot be read as a stored run: {error}") from None
 
 
-def _from_dataset(data: xr.Dataset) -> Trajectory:
+def _from_dataset(data: xr.Dataset) -> dict[str, Any]:
     about = {k: json.loads(data.attrs[k]) for k in ("problem", "status", "cost", "settings")}
     spec = about["problem"]
     bias = spec["bias"]
@@ -123,7 +126,7 @@ def _from_dataset(data: xr.Dataset) -> Trajectory:
         states = States(data["W"].values, data["a"].values, scale, **look)
     final_scale = data["final_log_scale"].values if "final_log_scale" in data else None
     observed = [str(name) for name in data.data_vars if str(name).startswith("observable_")]
-    return Trajectory(
+    return dict(
         problem=problem,
         steps=data["step"].values.astype(np.int64),
         times=data["time"].values.astype(float),
@@ -140,14 +143,3 @@ def _from_dataset(data: xr.Dataset) -> Trajectory:
             str(name)[6:]: data[name].values for name in data.data_vars if str(name)[:6] == "event_"
         },
     )
-
-
-def _plain(value: Any) -> Any:
-    """JSON form of the few NumPy types settings may hold."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,37 +13,13 @@ from numpy.typing import NDArray
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
+from reluflow.trajectory.states import States
 from reluflow.trajectory.status import Status
 
 if TYPE_CHECKING:
     import xarray
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class States(Sequence[Network]):
-    """Recorded networks as stacked arrays; item i is the network of record i."""
-
-    W: Array  # (records, m, d)
-    a: Array  # (records, m)
-    log_scale: Array | None  # (records, m)
-    leak: float = 0.0
-    bias: float | None = None
-    smoothing: float = 0.0
-
-    def __len__(self) -> int:
-        return self.W.shape[0]
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        scale = None if self.log_scale is None else self.log_scale[index]
-        W, a, smoothing = self.W[index], self.a[index], self.smoothing
-        return Network(W, a, scale, leak=self.leak, bias=self.bias, smoothing=smoothing)
-
-    def __iter__(self) -> Iterator[Network]:
-        return (self[i] for i in range(len(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +92,7 @@ class Trajectory:
         """Read a run; refuses files whose arrays would exceed ``max_bytes``."""
         from reluflow.trajectory.store import load
 
-        return load(path, max_bytes)
+        return Trajectory(**load(path, max_bytes))
 
     def __repr__(self) -> str:
         last = f", loss {self.loss[-1]:.6g}" if len(self) else ""

@@ -48,7 +48,7 @@ def explain(
     report.html, report.json, run.nc and certificates/. After a kill the same command goes on.
     Exit code 1 if a claim that applies fails.
     """
-    from reluflow.explanation.explanation import explain as tell
+    from reluflow.explanation.explain import explain as tell
     from reluflow.explanation.files import report_on_other_data
     from reluflow.explanation.settings import Settings
 

@@ -1,0 +1,1 @@
+"""The main job: predict, simulate, compare and certify, with a verdict in plain words."""

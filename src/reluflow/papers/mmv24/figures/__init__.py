@@ -1,0 +1,17 @@
+"""Figures of [MMV24]_, by topic."""
+
+from reluflow.papers.mmv24.figures import (
+    digits,
+    drift,
+    mnist,
+    pairs,
+    phases,
+)
+
+__all__ = [
+    "digits",
+    "drift",
+    "mnist",
+    "pairs",
+    "phases",
+]
