@@ -113,9 +113,12 @@ def run(console: Callable[[str], None] = print) -> list[dict[str, Any]]:
         ours = time.perf_counter() - started
         backend = result.cost["backend"]
         row: dict[str, Any] = {
-            "name": case["name"], "seconds": ours, "steps": case["steps"], "backend": backend,
+            "name": case["name"],
+            "seconds": ours,
+            "steps": case["steps"],
+            "backend": backend,
             "asked": case["asked"],
-        }  # fmt: skip
+        }
         line = (
             f"  {case['name']}: {ours:.3f} s ({backend}, {ours / case['steps'] * 1e6:.2f} us/step"
         )

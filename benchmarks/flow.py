@@ -87,13 +87,17 @@ def orthonormal(console: Callable[[str], None]) -> list[Row]:
     flow(problem, net, t_end=10.0)
     ours, run = seconds(lambda: flow(problem, net, t_end=end), 3)
     steps = end / 0.01
-    console(f"six neurons, 64 orthonormal points, e^-1000, to t = {end:g}: flow {ours:.3f} s, "
-            f"{run.cost['steps']} steps")  # fmt: skip
+    console(
+        f"six neurons, 64 orthonormal points, e^-1000, to t = {end:g}: flow {ours:.3f} s, "
+        f"{run.cost['steps']} steps"
+    )
     row: Row = {"name": "six neurons", "seconds": ours, "steps": run.cost["steps"], "asked": 1000}
     for name, one in (("NumPy", descent_step(problem, 6)), ("PyTorch", torch_step(problem, 6))):
         if one is not None:
-            console(f"  GD at lr 0.01, {name}, extrapolated: {one * steps:.0f} s, "
-                    f"ratio {one * steps / ours:.0f} (wanted >= 1000)")  # fmt: skip
+            console(
+                f"  GD at lr 0.01, {name}, extrapolated: {one * steps:.0f} s, "
+                f"ratio {one * steps / ours:.0f} (wanted >= 1000)"
+            )
             row[f"ratio_{name.lower()}"] = one * steps / ours
     return [row]
 
@@ -110,14 +114,21 @@ def width(console: Callable[[str], None]) -> list[Row]:
                 lambda net=net: flow(problem, net, stop=stationary(1e-10), states=False),
                 3 if m == 2_000 else 1,
             )
-            console(f"three points, m={m}, scale {scale:g}, to stationarity 1e-10: "
-                    f"{times[m]:.2f} s, {run.cost['steps']} steps")  # fmt: skip
+            console(
+                f"three points, m={m}, scale {scale:g}, to stationarity 1e-10: "
+                f"{times[m]:.2f} s, {run.cost['steps']} steps"
+            )
         growth = times[200_000] / times[2_000]
         console(f"  growth with width: {growth:.1f} (wanted <= 30)")
-        rows.append({
-            "name": "growth with width", "scale": scale, "seconds": list(times.values()),
-            "ratio": growth, "asked": 30,
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": "growth with width",
+                "scale": scale,
+                "seconds": list(times.values()),
+                "ratio": growth,
+                "asked": 30,
+            }
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     console(f"  peak memory of this process: {peak:.2f} GB (wanted < 1)")
     return [*rows, {"name": "peak memory", "gigabytes": peak, "asked": 1}]
@@ -173,8 +184,10 @@ def accuracy(console: Callable[[str], None]) -> list[Row]:
             angle = max(angle, float(np.linalg.norm(found)))
             gap = max(gap, abs(float(net.log_norms[j]) - math.log(size[i])))
             gap = max(gap, abs(float(np.log(net.weights()[1][j] / outer[i]))))
-    console(f"accuracy at scale 1e-12, against a closed form: directions {angle:.1e} rad "
-            f"(wanted < 1e-6), logarithms of sizes {gap:.1e}; {took:.3f} s")  # fmt: skip
+    console(
+        f"accuracy at scale 1e-12, against a closed form: directions {angle:.1e} rad "
+        f"(wanted < 1e-6), logarithms of sizes {gap:.1e}; {took:.3f} s"
+    )
     return [{"name": "accuracy at scale 1e-12", "radians": angle, "log_size": gap, "asked": 1e-6}]
 
 
@@ -223,9 +236,14 @@ def _precision(
     method: str, rtol: float, atol: float | None, error: float, velocities: int, took: float
 ) -> Row:
     return {
-        "name": "work and precision", "method": method, "rtol": rtol, "atol": atol,
-        "error": float(error), "velocities": velocities, "seconds": took,
-    }  # fmt: skip
+        "name": "work and precision",
+        "method": method,
+        "rtol": rtol,
+        "atol": atol,
+        "error": float(error),
+        "velocities": velocities,
+        "seconds": took,
+    }
 
 
 def run(console: Callable[[str], None] = print) -> list[Row]:

@@ -44,11 +44,19 @@ def run(console: Callable[[str], object] = print) -> list[dict[str, object]]:
                 f"{n:>6} {d:>3} {signs:>5} {leak:>5g} {found.method:>12} {found.exact!s:>6} "
                 f"{len(found):>7} {took:>8.3f}"
             )
-            rows.append({
-                "name": "extremal vectors", "n": n, "d": d, "signs": signs, "leak": leak,
-                "method": found.method, "exact": found.exact, "points": len(found),
-                "seconds": took,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "name": "extremal vectors",
+                    "n": n,
+                    "d": d,
+                    "signs": signs,
+                    "leak": leak,
+                    "method": found.method,
+                    "exact": found.exact,
+                    "points": len(found),
+                    "seconds": took,
+                }
+            )
     console("max |G| with upper bound")
     console(f"{'n':>6} {'d':>3} {'method':>12} {'exact':>6} {'bound/value - 1':>16} {'seconds':>8}")
     for n, d in BOUNDS:
@@ -58,10 +66,17 @@ def run(console: Callable[[str], object] = print) -> list[dict[str, object]]:
         took = time.perf_counter() - start
         excess = best.upper_bound / best.value - 1
         console(f"{n:>6} {d:>3} {best.method:>12} {best.exact!s:>6} {excess:>16.1e} {took:>8.3f}")
-        rows.append({
-            "name": "max |G|", "n": n, "d": d, "method": best.method, "exact": best.exact,
-            "excess": excess, "seconds": took,
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": "max |G|",
+                "n": n,
+                "d": d,
+                "method": best.method,
+                "exact": best.exact,
+                "excess": excess,
+                "seconds": took,
+            }
+        )
     return rows
 
 

@@ -41,10 +41,15 @@ def run(console: Callable[[str], object] = print) -> list[dict[str, Any]]:
         f"three points from e^-1000: flow {ran:.2f} s, {ran / took:.0f} times as long as limit; "
         f"descent at lr 1e-3 would take {steps:.2g} steps"
     )
-    rows.append({
-        "name": "three points from e^-1000", "seconds": took, "flow_seconds": ran,
-        "ratio": ran / took, "descent_steps": steps,
-    })  # fmt: skip
+    rows.append(
+        {
+            "name": "three points from e^-1000",
+            "seconds": took,
+            "flow_seconds": ran,
+            "ratio": ran / took,
+            "descent_steps": steps,
+        }
+    )
     return rows
 
 

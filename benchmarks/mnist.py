@@ -75,15 +75,23 @@ def compare(problem: Problem) -> dict[str, Any]:
     started = time.perf_counter()
     one = descend(problem, net, lr=LR, steps=STEPS, save=at, observe="stable_rank", progress=False)
     middle = time.perf_counter()
-    two = flow(problem, net, t_end=LR * STEPS, save=LR * np.array(at), observe="stable_rank",
-               kinks=False, progress=False)  # fmt: skip
+    two = flow(
+        problem,
+        net,
+        t_end=LR * STEPS,
+        save=LR * np.array(at),
+        observe="stable_rank",
+        kinks=False,
+        progress=False,
+    )
     ended = time.perf_counter()
     return {
-        "steps": STEPS, "evaluations": two.cost["evaluations"],
+        "steps": STEPS,
+        "evaluations": two.cost["evaluations"],
         "loss": float(np.abs(two.loss / one.loss - 1).max()),
         "rank": float(np.abs(two["stable_rank"] / one["stable_rank"] - 1)[2:].max()),
         "seconds": [middle - started, ended - middle],
-    }  # fmt: skip
+    }
 
 
 def run(console: Callable[[str], None] = print) -> list[dict[str, Any]]:

@@ -23,8 +23,11 @@ from reluflow.sweeps import Table, sweep
 WANTED = 5.0  # milliseconds
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 LIMITS: dict[str, Any] = {
-    "problem.name": "orthonormal", "problem.n": 16, "init.m": 6, "init.kind": "sphere",
-}  # fmt: skip
+    "problem.name": "orthonormal",
+    "problem.n": 16,
+    "init.m": 6,
+    "init.kind": "sphere",
+}
 
 
 def timed(task: str, grid: dict[str, Any], seeds: int, executor: Any) -> tuple[float, Table]:
@@ -38,9 +41,15 @@ def timed(task: str, grid: dict[str, Any], seeds: int, executor: Any) -> tuple[f
 
 
 def row(
-    console: Callable[[str], None], name: str, task: str, grid: dict[str, Any], seeds: int,
-    executor: Any, workers: int, starting: float,
-) -> dict[str, Any]:  # fmt: skip
+    console: Callable[[str], None],
+    name: str,
+    task: str,
+    grid: dict[str, Any],
+    seeds: int,
+    executor: Any,
+    workers: int,
+    starting: float,
+) -> dict[str, Any]:
     """One line: points, rate, overhead."""
     wall, table = timed(task, grid, seeds, executor)
     counts = table.counts()
@@ -53,9 +62,15 @@ def row(
         f"{WANTED:g}); ok {counts['ok']}, failed {counts['failed']}, missing {counts['missing']}"
     )
     return {
-        "name": name, "workers": workers, "points": seeds, "seconds": wall,
-        "own_ms": 1e3 * own / seeds, "overhead_ms": overhead, "asked_ms": WANTED, **counts,
-    }  # fmt: skip
+        "name": name,
+        "workers": workers,
+        "points": seeds,
+        "seconds": wall,
+        "own_ms": 1e3 * own / seeds,
+        "overhead_ms": overhead,
+        "asked_ms": WANTED,
+        **counts,
+    }
 
 
 def run(console: Callable[[str], None] = print) -> list[dict[str, Any]]:

@@ -66,10 +66,13 @@ def test_a_missing_vector_is_seen(monkeypatch):
 
     def cut(found, keep):
         return replace(
-            found, vectors=found.vectors[keep], values=found.values[keep],
-            kinds=tuple(found.kinds[i] for i in keep), patterns=found.patterns[keep],
+            found,
+            vectors=found.vectors[keep],
+            values=found.values[keep],
+            kinds=tuple(found.kinds[i] for i in keep),
+            patterns=found.patterns[keep],
             faces=tuple(found.faces[i] for i in keep),
-        )  # fmt: skip
+        )
 
     assert failing(faces.extremal_by_definition(3, 3)) == set()
     monkeypatch.setattr(faces, "listed", without)
@@ -81,8 +84,9 @@ def test_constants_that_are_off_are_seen(monkeypatch):
     real = Constants.alignment_time
     monkeypatch.setattr(Constants, "alignment_time", lambda *a: 1.05 * real(*a))
     assert failing(early.constants_by_definition(1, 3)) == {
-        "tau: relative difference", "tau, Figure 2, lambda = 1e-3",
-    }  # fmt: skip
+        "tau: relative difference",
+        "tau, Figure 2, lambda = 1e-3",
+    }
     monkeypatch.undo()
     bound = Constants.log_scale_bound
     monkeypatch.setattr(Constants, "log_scale_bound", lambda *a: bound(*a) + 0.3)

@@ -67,8 +67,11 @@ def test_verdict_carries_statement_hypotheses_and_survives_json():
         return True, "looked"
 
     evidence = Evidence.of(datasets.three_points())
-    check = make(lambda e: [at_most(1, 2, what="a"), at_most(math.inf, 1, what="b")],
-                 given=(fine,), unchecked=("the moon is full",))  # fmt: skip
+    check = make(
+        lambda e: [at_most(1, 2, what="a"), at_most(math.inf, 1, what="b")],
+        given=(fine,),
+        unchecked=("the moon is full",),
+    )
     verdict = evaluate(check, evidence)
     assert verdict.status is Status.UNDECIDED
     assert "not every hypothesis" in verdict.note
@@ -110,8 +113,14 @@ def test_what_is_not_so_is_said_with_its_detail():
 
 def test_nothing_is_expected_where_nothing_can_be_looked_at():
     absent = Found((), [Hypothesis("the data are there", False)], possible=False)
-    check = Check("BF24-L1", "stated", "test", __name__, experiment=lambda seed: absent,
-                  sizes={"quick": {}, "full": {}})  # fmt: skip
+    check = Check(
+        "BF24-L1",
+        "stated",
+        "test",
+        __name__,
+        experiment=lambda seed: absent,
+        sizes={"quick": {}, "full": {}},
+    )
     verdict = run_check(check)
     assert verdict.status is Status.OUT_OF_SCOPE
     assert verdict.expected is None
@@ -166,8 +175,14 @@ def test_sizes_seeds_and_errors_of_experiments():
         seen.append((seed, draws))
         return at_most(draws, 10)
 
-    check = Check("BF24-L1", "stated", "test", __name__, experiment=count,
-                  sizes={"quick": {"draws": 3}, "full": {"draws": 30}})  # fmt: skip
+    check = Check(
+        "BF24-L1",
+        "stated",
+        "test",
+        __name__,
+        experiment=count,
+        sizes={"quick": {"draws": 3}, "full": {"draws": 30}},
+    )
     assert run_check(check, "quick", seed=5).status is Status.HOLDS
     full = run_check(check, "full")
     assert full.surprising
@@ -179,8 +194,9 @@ def test_sizes_seeds_and_errors_of_experiments():
     def stops(seed):
         raise ReluflowError("no data here")
 
-    check = Check("BF24-L1", "stated", "test", __name__, experiment=stops,
-                  sizes={"quick": {}, "full": {}})  # fmt: skip
+    check = Check(
+        "BF24-L1", "stated", "test", __name__, experiment=stops, sizes={"quick": {}, "full": {}}
+    )
     verdict = try_check(check)
     assert verdict.status is Status.UNDECIDED
     assert verdict.note == "no data here"

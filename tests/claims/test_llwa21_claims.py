@@ -117,10 +117,12 @@ def test_smoothed_margin_and_its_gradient(seed, log_size):
     value, along, across = smoothed(problem, network(theta))
     assert value == pytest.approx(kkt(problem, network(theta)).smoothed_margin, rel=1e-9, abs=1e-12)
     step = 1e-6 * math.exp(log_size) * np.eye(16)
-    grad = np.array([
-        smoothed(problem, network(theta + h))[0] - smoothed(problem, network(theta - h))[0]
-        for h in step
-    ]) / (2e-6 * math.exp(log_size))  # fmt: skip
+    grad = np.array(
+        [
+            smoothed(problem, network(theta + h))[0] - smoothed(problem, network(theta - h))[0]
+            for h in step
+        ]
+    ) / (2e-6 * math.exp(log_size))
     size = np.linalg.norm(theta)
     radial = grad @ theta / size
     assert along == pytest.approx(size * abs(radial), rel=1e-4, abs=1e-5 * abs(value))
@@ -391,9 +393,10 @@ def test_only_three_pairs(monkeypatch):
     assert of_experiment("LF.3", sets=1) is Status.HOLDS
     true = directions.other_pairs
     monkeypatch.setattr(
-        directions, "other_pairs",
+        directions,
+        "other_pairs",
         lambda p, seed: [*true(p, seed), directions.pair(p.known["w_star"], 0)],
-    )  # fmt: skip
+    )
     assert of_experiment("LF.3", sets=1) is Status.FAILS
 
 
@@ -644,10 +647,22 @@ def test_printed_clauses_fail_with_every_hypothesis_met():
             assert len(found.hypotheses) >= 4, name
 
 
-@pytest.mark.parametrize("name", [
-    "H2/slip", "L5.2/slip", "L5.4/slip", "LE.8/slip", "LG.5/slip", "LG.8/slip", "LA.4/slip",
-    "TA.10/slip", "T6.2/slip/K", "T6.2/slip/H", "T6.2/slip/probability",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "H2/slip",
+        "L5.2/slip",
+        "L5.4/slip",
+        "LE.8/slip",
+        "LG.5/slip",
+        "LG.8/slip",
+        "LA.4/slip",
+        "TA.10/slip",
+        "T6.2/slip/K",
+        "T6.2/slip/H",
+        "T6.2/slip/probability",
+    ],
+)
 def test_slips(name):
     """The meant formula agrees with what is measured, the printed one does not."""
     check = load_all()[f"LLWA21-{name}"]

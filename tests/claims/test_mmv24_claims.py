@@ -248,10 +248,13 @@ def test_slow_crossings_are_seen():
     kept = np.arange(0, len(coarse.run.times), 7)
     states = coarse.run.networks
     fewer = replace(
-        coarse.run, times=coarse.run.times[kept], steps=coarse.run.steps[kept],
-        loss=coarse.run.loss[kept], log_loss=coarse.run.log_loss[kept],
+        coarse.run,
+        times=coarse.run.times[kept],
+        steps=coarse.run.steps[kept],
+        loss=coarse.run.loss[kept],
+        log_loss=coarse.run.log_loss[kept],
         networks=States(states.W[kept], states.a[kept], states.log_scale[kept], 0.0, None),
-    )  # fmt: skip
+    )
     assert status_of("P7", changed(good, fewer)) is Status.OUT_OF_SCOPE
 
 
@@ -259,8 +262,9 @@ def turned(evidence):
     """Every record after the first multiplied by -1."""
     states = evidence.run.networks
     sign = np.where(np.arange(len(states)) > 0, -1.0, 1.0)
-    bad = States(sign[:, None, None] * states.W, sign[:, None] * states.a, states.log_scale, 0.0,
-                 None)  # fmt: skip
+    bad = States(
+        sign[:, None, None] * states.W, sign[:, None] * states.a, states.log_scale, 0.0, None
+    )
     return changed(evidence, replace(evidence.run, networks=bad, final=bad[-1]))
 
 
@@ -366,9 +370,14 @@ def test_trap_claims_see_a_spoilt_record(name, toy, with_states):
 
 @pytest.mark.parametrize(
     ("name", "scale", "save"),
-    [("XA", 1e-2, [0.0, 50.0]), ("R3", 1e-2, [0.0, 50.0]), ("L14/repaired", 1e-2, [0.0, 50.0]),
-     ("R3", 1e-5, [0.0, 1.0, 50.0]), ("R3", 1e-7, np.linspace(0, 30, 40))],
-)  # fmt: skip
+    [
+        ("XA", 1e-2, [0.0, 50.0]),
+        ("R3", 1e-2, [0.0, 50.0]),
+        ("L14/repaired", 1e-2, [0.0, 50.0]),
+        ("R3", 1e-5, [0.0, 1.0, 50.0]),
+        ("R3", 1e-7, np.linspace(0, 30, 40)),
+    ],
+)
 def test_ordinary_runs_without_the_records_are_out_of_scope(name, scale, save):
     p = datasets.toy6(reduction="sum")
     net = initialize(p, 10, scale=scale, kind="balanced", normalize="none", rng=1)
@@ -415,10 +424,13 @@ def test_late_claims_need_a_run_past_t_2(name, grown):
     states = grown.run.networks
     scale = None if states.log_scale is None else states.log_scale[early]
     short = replace(
-        grown.run, networks=States(states.W[early], states.a[early], scale, 0.0, None),
-        times=grown.run.times[early], steps=grown.run.steps[early], loss=grown.run.loss[early],
+        grown.run,
+        networks=States(states.W[early], states.a[early], scale, 0.0, None),
+        times=grown.run.times[early],
+        steps=grown.run.steps[early],
+        loss=grown.run.loss[early],
         log_loss=grown.run.log_loss[early],
-    )  # fmt: skip
+    )
     assert status_of(name, changed(grown, short)) is Status.OUT_OF_SCOPE
 
 

@@ -262,11 +262,17 @@ def test_four_neurons_at_the_top_lose_margin_in_every_direction():
 @pytest.mark.parametrize("seed", [1, 2])
 def test_other_seeds(seed):
     names = [
-        "TK24-T4.1/repaired/prominent", "TK24-T4.1/repaired/remaining",
-        "TK24-T4.4/prominent", "TK24-T4.4/remaining", "TK24-C1",
-        "TK24-RATE/repaired", "TK24-LB.1",
-        "TK24-P5.8/repaired", "TK24-B2", "TK24-T4.1b",
-    ]  # fmt: skip
+        "TK24-T4.1/repaired/prominent",
+        "TK24-T4.1/repaired/remaining",
+        "TK24-T4.4/prominent",
+        "TK24-T4.4/remaining",
+        "TK24-C1",
+        "TK24-RATE/repaired",
+        "TK24-LB.1",
+        "TK24-P5.8/repaired",
+        "TK24-B2",
+        "TK24-T4.1b",
+    ]
     for name in names:
         verdict = run_check(load_all()[name], seed=seed)
         assert not verdict.surprising, verdict.line()

@@ -56,8 +56,9 @@ def test_golden_course_against_closed_forms():
     c = golden_course(-200.0)
     assert c.order_right
     assert c.carried
-    assert c.half_fits[0] == pytest.approx(200 * known["jump_times"][0]
-                                           + known["first_half_fit_offset"], abs=1e-6)  # fmt: skip
+    assert c.half_fits[0] == pytest.approx(
+        200 * known["jump_times"][0] + known["first_half_fit_offset"], abs=1e-6
+    )
     assert np.allclose(
         c.half_fits - 200 * known["jump_times"], [0.77379, 0.9833, 1.1175], atol=1e-4
     )

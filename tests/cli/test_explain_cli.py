@@ -64,8 +64,10 @@ main()
 def start(folder):
     return subprocess.Popen(
         [sys.executable, "-c", OFTEN, str(folder)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def until(condition):

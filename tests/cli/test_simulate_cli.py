@@ -83,9 +83,19 @@ def test_a_wide_run_keeps_numbers_instead_of_networks(cli, tmp_path):
 
 def test_pictures_and_animation(cli, tmp_path):
     done = cli(
-        "simulate", "three-points", "--m", 10, "--t-end", 12, "--every", 2,
-        "--pictures", "pictures", "--animation", "film.gif",
-    )  # fmt: skip
+        "simulate",
+        "three-points",
+        "--m",
+        10,
+        "--t-end",
+        12,
+        "--every",
+        2,
+        "--pictures",
+        "pictures",
+        "--animation",
+        "film.gif",
+    )
     assert done.code == 0, done.err
     made = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")}
     assert made == {"run.nc", "film.gif", "pictures/curves.png", "pictures/end.png"}

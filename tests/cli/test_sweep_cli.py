@@ -61,8 +61,20 @@ def test_run_show_plot(tmp_path, here):
     _, out, errors = here("plot", "small.parquet")
     assert out.strip() == "wrote small.png", errors
     assert (tmp_path / "small.png").stat().st_size > 5000
-    code, _, errors = here("plot", "small.parquet", "--x", "init.m", "--y", "seed", "--value",
-                           "captured", "--kind", "map", "-o", "map.svg")  # fmt: skip
+    code, _, errors = here(
+        "plot",
+        "small.parquet",
+        "--x",
+        "init.m",
+        "--y",
+        "seed",
+        "--value",
+        "captured",
+        "--kind",
+        "map",
+        "-o",
+        "map.svg",
+    )
     assert code == 0, errors
     code, _, errors = here("plot", "small.parquet", "-o", "map.txt")
     assert code == 2

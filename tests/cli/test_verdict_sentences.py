@@ -116,9 +116,19 @@ def test_budgets_end_at_gradient_flow_time():
 
 def row(**changes):
     given = dict(
-        jump=1, predicted=10.0, simulated=10.0, leading=False, loss=0.0, simulated_loss=0.0,
-        neurons=3, held=1.0, new=1.0, new_predicted=1.0, gap=None, rest=None,
-    )  # fmt: skip
+        jump=1,
+        predicted=10.0,
+        simulated=10.0,
+        leading=False,
+        loss=0.0,
+        simulated_loss=0.0,
+        neurons=3,
+        held=1.0,
+        new=1.0,
+        new_predicted=1.0,
+        gap=None,
+        rest=None,
+    )
     return JumpRow(**{**given, **changes})
 
 
@@ -138,10 +148,18 @@ def test_a_prediction_far_off_is_called_poor(fragile):
 def stub(problem, net, **more):
     """What the sentences about the end of a run look at."""
     given = dict(
-        problem=problem, net=net, groups=groups_of(problem, net), kkt=None, optimum=None,
-        certificates=(), alignment=None, settling=None, silent=False, first_loss=1.0,
+        problem=problem,
+        net=net,
+        groups=groups_of(problem, net),
+        kkt=None,
+        optimum=None,
+        certificates=(),
+        alignment=None,
+        settling=None,
+        silent=False,
+        first_loss=1.0,
         run=SimpleNamespace(status=SimpleNamespace(code="settled", ok=True), final=net),
-    )  # fmt: skip
+    )
     e = SimpleNamespace(**{**given, **more})
     e.outputs = problem.outputs(net)
     e.margins, e.unlearnt = problem.y * e.outputs, silent_on(problem, e.outputs)
@@ -197,9 +215,13 @@ def test_neurons_that_are_left_out_are_accounted_for():
     net = Network([[1.0, 0.0], [0.0, 1.0], [0.01, 0.0], [0.0, 1e-8]], [1.0, 1.0, 0.01, 1e-8])
     growing = np.ones(4, dtype=bool)
     paths = SimpleNamespace(
-        growing=growing, dead=~growing, sign=np.ones(4), direction=net.directions,
-        time=np.ones(4), cosine=0.99,
-    )  # fmt: skip
+        growing=growing,
+        dead=~growing,
+        sign=np.ones(4),
+        direction=net.directions,
+        time=np.ones(4),
+        cosine=0.99,
+    )
     text = directions(stub(problem, net, alignment=paths))
     assert "4 of 4 neurons" in text
     assert text.count("(one neuron,") == 2
@@ -209,5 +231,8 @@ def test_neurons_that_are_left_out_are_accounted_for():
 def test_every_topic_can_be_said(separated):
     assert isinstance(separated, Explanation)
     assert [topic for topic, _ in sentences(separated)][:4] == [
-        "In short", "Directions", "Jumps", "End",
-    ]  # fmt: skip
+        "In short",
+        "Directions",
+        "Jumps",
+        "End",
+    ]

@@ -72,9 +72,15 @@ def test_stochastic(case, replacement, plain_descent):
     W, _ = plain_descent(problem, net, np.full(5000, lr), batches=draws)
     for backend in BACKENDS:
         run = descend(
-            problem, net, lr=lr, steps=5000, backend=backend,
-            batch_size=5, replacement=replacement, rng=11,
-        )  # fmt: skip
+            problem,
+            net,
+            lr=lr,
+            steps=5000,
+            backend=backend,
+            batch_size=5,
+            replacement=replacement,
+            rng=11,
+        )
         assert relative(run.final.W, W) < 1e-10
 
 

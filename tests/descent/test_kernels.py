@@ -17,8 +17,12 @@ def test_exponentials_to_two_units_in_the_last_place():
     out = x.copy()
     exponentials(out, np.empty_like(x))
     with mpmath.workdps(40):
-        exact = np.array([float(mpmath.mpf(float(o)) / mpmath.exp(mpmath.mpf(float(v))) - 1)
-                          for o, v in zip(out, x, strict=True)])  # fmt: skip
+        exact = np.array(
+            [
+                float(mpmath.mpf(float(o)) / mpmath.exp(mpmath.mpf(float(v))) - 1)
+                for o, v in zip(out, x, strict=True)
+            ]
+        )
     assert np.max(np.abs(exact)) < 2 * 2.3e-16
 
 

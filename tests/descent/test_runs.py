@@ -203,8 +203,15 @@ def test_network_of_another_shape_is_refused():
 
 
 def test_stored_runs_come_back_whole(tmp_path):
-    run = descend(PROBLEM, NET, lr=0.05, steps=500, save=[0, 100, 500], observe=["norms", "cones"],
-                  states=True)  # fmt: skip
+    run = descend(
+        PROBLEM,
+        NET,
+        lr=0.05,
+        steps=500,
+        save=[0, 100, 500],
+        observe=["norms", "cones"],
+        states=True,
+    )
     run.save(tmp_path / "run.nc")
     back = Trajectory.load(tmp_path / "run.nc")
     assert np.array_equal(back.steps, run.steps)

@@ -27,8 +27,14 @@ def test_as_without_them(dtype, batch_size, monkeypatch):
     problem, net = padded()
     # matrix products for float64 as well
     monkeypatch.setattr(LOOP, "fused_work", lambda n, d, m: np.inf)
-    how = {"lr": 0.05, "steps": 100, "backend": "dense", "dtype": dtype, "rng": 1,
-           "batch_size": batch_size}  # fmt: skip
+    how = {
+        "lr": 0.05,
+        "steps": 100,
+        "backend": "dense",
+        "dtype": dtype,
+        "rng": 1,
+        "batch_size": batch_size,
+    }
     whole = descend(problem, net, **how)
     assert "blas" in whole.cost["kernel"]
     bare = descend(problem.replace(X=problem.X[:, KEPT]), Network(net.W[:, KEPT], net.a), **how)

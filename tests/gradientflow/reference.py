@@ -236,9 +236,17 @@ def cases():
         )
         t_end = float(np.round((np.log(1 / scale) + 4.0) / rate, 2))
         out.append(
-            dict(loss=loss, scale=scale, leak=leak, X=X.tolist(), y=y.tolist(),
-                 W=(scale * W).tolist(), a=(scale * a).tolist(), t_end=t_end)
-        )  # fmt: skip
+            dict(
+                loss=loss,
+                scale=scale,
+                leak=leak,
+                X=X.tolist(),
+                y=y.tolist(),
+                W=(scale * W).tolist(),
+                a=(scale * a).tolist(),
+                t_end=t_end,
+            )
+        )
     return out
 
 

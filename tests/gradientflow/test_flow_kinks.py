@@ -40,8 +40,10 @@ def test_valley_slides_with_least_norm(leak):
     rest = 0.5 * (3.0 - t)
     weights = np.exp(run.final.log_scale - TINY) * np.append(run.final.W[0], run.final.a)
     exact = [
-        w[0] * np.cosh(rest) + a * np.sinh(rest), 0.0, a * np.cosh(rest) + w[0] * np.sinh(rest)
-    ]  # fmt: skip
+        w[0] * np.cosh(rest) + a * np.sinh(rest),
+        0.0,
+        a * np.cosh(rest) + w[0] * np.sinh(rest),
+    ]
     assert np.allclose(weights, exact, rtol=1e-9, atol=1e-9)
 
 

@@ -60,8 +60,13 @@ def test_figure_one_limits(name):
 def test_xor_four_neurons():
     """[TK24]_ Figure 1: equal norms, gamma / gamma_mm above 0.99999."""
     problem = datasets.symmetric_xor()
-    run = flow(problem, axis_start(problem), clock="loss", stop=loss_below(log=-200.0),
-               observe=["normalized_margin", "norms"])  # fmt: skip
+    run = flow(
+        problem,
+        axis_start(problem),
+        clock="loss",
+        stop=loss_below(log=-200.0),
+        observe=["normalized_margin", "norms"],
+    )
     assert run["normalized_margin"][-1] / problem.known["max_margin"] > 0.99999
     assert np.ptp(run["norms"][-1]) < 1e-2 * run["norms"][-1].max()
 

@@ -47,8 +47,14 @@ def flat_with_bias(rng, n, d):
 
 
 SHAPES = (
-    on_a_line, on_a_plane, one_point, opposite_pairs, on_the_axes, on_a_grid, flat_with_bias,
-)  # fmt: skip
+    on_a_line,
+    on_a_plane,
+    one_point,
+    opposite_pairs,
+    on_the_axes,
+    on_a_grid,
+    flat_with_bias,
+)
 
 
 def draw(seed):

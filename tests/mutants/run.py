@@ -54,9 +54,11 @@ class Outcome:
 def environment(source: Path) -> dict[str, str]:
     """Variables for a process that imports reluflow from ``source``."""
     return {
-        **os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1",
+        **os.environ,
+        "PYTHONPATH": str(source),
+        "OMP_NUM_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
+    }
 
 
 def run_tests(ids: Sequence[str], source: Path, folder: Path) -> dict[str, str | None]:
@@ -68,8 +70,12 @@ def run_tests(ids: Sequence[str], source: Path, folder: Path) -> dict[str, str |
     try:
         done = subprocess.run(
             [*command, "-m", "slow or not slow", f"--junitxml={report}", *dict.fromkeys(ids)],
-            cwd=ROOT, env=environment(source), capture_output=True, text=True, timeout=PATIENCE,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=environment(source),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
     except subprocess.TimeoutExpired:
         return dict.fromkeys(ids, "does not end")
     if not report.is_file():
@@ -109,8 +115,12 @@ def run_claims(
     try:
         done = subprocess.run(
             [sys.executable, str(HERE / "judge.py"), str(target), *words],
-            cwd=ROOT, env=environment(source), capture_output=True, text=True, timeout=PATIENCE,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=environment(source),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
         said = (done.stderr.strip().splitlines() or [said])[-1][:200]
     except subprocess.TimeoutExpired:
         said = "does not end"
@@ -169,10 +179,12 @@ def table(outcomes: dict[str, Outcome]) -> str:
             marks.append(f"{count}/{len(asked)}" if asked else "-")
         lines.append(f"{name:<{width}}  {marks[0]:>5}  {marks[1]:>6}  {found.seconds:>7.0f}")
     noticed = [
-        sum(any(said is not None for said in getattr(found, part).values()) for found in
-            outcomes.values())
+        sum(
+            any(said is not None for said in getattr(found, part).values())
+            for found in outcomes.values()
+        )
         for part in ("tests", "claims")
-    ]  # fmt: skip
+    ]
     lines.append(
         f"{len(outcomes)} mutants: the tests notice {noticed[0]}, the ledger {noticed[1]}."
     )
@@ -215,8 +227,11 @@ def run(mutants: Sequence[Mutant], jobs: int = 2, fresh: bool = False) -> int:
     survivors = {m.name: outcomes[m.name].silent for m in mutants if outcomes[m.name].silent}
     for mutant in mutants:
         if mutant.name in survivors:
-            print(f"{mutant.name} ({mutant.breaks}) is not noticed by:", *survivors[mutant.name],
-                  sep="\n  ")  # fmt: skip
+            print(
+                f"{mutant.name} ({mutant.breaks}) is not noticed by:",
+                *survivors[mutant.name],
+                sep="\n  ",
+            )
     return 1 if survivors else 0
 
 

@@ -96,8 +96,12 @@ def test_some_are_noticed(monkeypatch, tmp_path):
 def test_a_change_that_breaks_nothing_survives(monkeypatch, tmp_path):
     monkeypatch.setattr(run, "RESULTS", tmp_path / "results.json")
     harmless = Mutant(
-        "harmless", "Nothing.", "reluflow/network/init.py", '"gaussian": ("normal"',
-        '"gaussian": ("" "normal"', ("tests/network/test_init.py::test_independent_laws",),
+        "harmless",
+        "Nothing.",
+        "reluflow/network/init.py",
+        '"gaussian": ("normal"',
+        '"gaussian": ("" "normal"',
+        ("tests/network/test_init.py::test_independent_laws",),
         ("LLWA21-T4.3/moments",),
-    )  # fmt: skip
+    )
     assert run.run([harmless], jobs=1) == 1

@@ -22,11 +22,22 @@ from reluflow.optimum.checker import Ball, Case, Reject, check_document
 from reluflow.optimum.proofs.trees import sign_tree
 
 KINDS = [
-    "max-margin-linear", "kkt-margin", "kkt-margin, d=3", "max-margin-network",
-    "max-margin-network, d=3", "margin-optimum", "min-norm", "min-norm, d=3", "gradient",
-    "stationary", "stationary, kink", "spurious-minimum", "not-global", "global-minimum",
+    "max-margin-linear",
+    "kkt-margin",
+    "kkt-margin, d=3",
+    "max-margin-network",
+    "max-margin-network, d=3",
+    "margin-optimum",
+    "min-norm",
+    "min-norm, d=3",
+    "gradient",
+    "stationary",
+    "stationary, kink",
+    "spurious-minimum",
+    "not-global",
+    "global-minimum",
     "algorithm1",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -247,9 +258,19 @@ def test_is_one_short_file():
 
 def test_imports_nothing_but_the_standard_library():
     allowed = {
-        "__future__", "collections.abc", "dataclasses", "flint", "fractions", "functools", "json",
-        "math", "operator", "os", "sys", "typing",
-    }  # fmt: skip
+        "__future__",
+        "collections.abc",
+        "dataclasses",
+        "flint",
+        "fractions",
+        "functools",
+        "json",
+        "math",
+        "operator",
+        "os",
+        "sys",
+        "typing",
+    }
     for node in ast.walk(ast.parse(Path(checker.__file__).read_text())):
         if isinstance(node, ast.Import):
             assert {alias.name for alias in node.names} <= allowed

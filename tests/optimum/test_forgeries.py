@@ -40,23 +40,39 @@ def huge(size):
     yield forged(
         "not-global",
         {"loss_lower": 122.9, "loss_upper": 123.1, "sign": 1.0, "size": 1.0, "gain": 0.1},
-        X=X, y=[0.7, 0.3, 0.0], W=W, a=a, vector=[0.0, -1.0],
-    )  # fmt: skip
+        X=X,
+        y=[0.7, 0.3, 0.0],
+        W=W,
+        a=a,
+        vector=[0.0, -1.0],
+    )
     yield forged(
         "max-margin-network",
         {"margin": 777.0, "upper_bound": 777.0},
-        problem=logistic, X=X, y=[1.0, 1.0, 1.0], dual=[1.0, 1.0, 0.0], **up, **tree,
-    )  # fmt: skip
+        problem=logistic,
+        X=X,
+        y=[1.0, 1.0, 1.0],
+        dual=[1.0, 1.0, 0.0],
+        **up,
+        **tree,
+    )
     yield forged(
         "max-margin-linear",
         {"margin": 777.0, "upper_bound": 777.0},
-        problem=logistic, X=X, y=[1.0, 1.0, 1.0], dual=[1.0, 1.0, 0.0], w=[1.0, 1.0],
-    )  # fmt: skip
+        problem=logistic,
+        X=X,
+        y=[1.0, 1.0, 1.0],
+        dual=[1.0, 1.0, 0.0],
+        w=[1.0, 1.0],
+    )
     yield forged(
         "global-minimum",
         {"loss": 0.0, "lower_bound": 0.0},
-        X=X, y=[0.7, 0.3, 0.0], W=W, a=a,
-    )  # fmt: skip
+        X=X,
+        y=[0.7, 0.3, 0.0],
+        W=W,
+        a=a,
+    )
 
 
 @pytest.mark.parametrize("size", [1e155, 1e80, 1e20])
@@ -113,8 +129,13 @@ def test_small_labels_on_small_samples_count():
         document = forged(
             "min-norm",
             {"norm2": 2.0, "lower_bound": 2.0, "error": error},
-            X=[[1e-12]], y=[1e-10], W=[[1.0]], a=[1.0], dual=[1e12], **tree,
-        )  # fmt: skip
+            X=[[1e-12]],
+            y=[1e-10],
+            W=[[1.0]],
+            a=[1.0],
+            dual=[1e12],
+            **tree,
+        )
         assert check_document(document).failed == [failed]
     (true,) = certificates(Problem([[1e-12]], [1e-10]), None, ["min-norm"])
     assert true.claim["norm2"] == pytest.approx(200.0)
@@ -130,9 +151,17 @@ def test_whatever_a_file_holds_is_rejected(content, tmp_path):
 # Random mutations
 
 BASES = [
-    "max-margin-linear", "kkt-margin", "max-margin-network", "margin-optimum", "min-norm",
-    "gradient", "stationary", "spurious-minimum", "not-global", "global-minimum",
-]  # fmt: skip
+    "max-margin-linear",
+    "kkt-margin",
+    "max-margin-network",
+    "margin-optimum",
+    "min-norm",
+    "gradient",
+    "stationary",
+    "spurious-minimum",
+    "not-global",
+    "global-minimum",
+]
 STRANGE = (None, "1", [], {}, True, math.nan, math.inf, 1e200, -1e-200, 10**30, 0, -1, 2.0**70)
 
 

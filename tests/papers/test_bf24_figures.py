@@ -151,7 +151,8 @@ def test_figure_3_keeps_five_neurons():
     assert few.frames[3] == few.frames[4]
     assert "the last neurons start: neurons" in failed(bf24_teacher.seen_in(few))
     lost = made.run.networks.a.copy()
-    lost[-1, np.abs(np.arctan2(made.run.networks.W[-1, :, 1], made.run.networks.W[-1, :, 0]))
-         > 3.0] = 0.0  # fmt: skip
+    lost[
+        -1, np.abs(np.arctan2(made.run.networks.W[-1, :, 1], made.run.networks.W[-1, :, 0])) > 3.0
+    ] = 0.0
     bad = replace(made.run, networks=replace(made.run.networks, a=lost))
     assert "end: neurons" in failed(bf24_teacher.seen_in(bf24_teacher.Course(bad)))

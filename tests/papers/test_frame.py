@@ -28,14 +28,24 @@ CALLS = []
 def draw(*, size, seed=0):
     x = np.linspace(0.1, size, 50)
     panels = [
-        Panel([Line(x, np.sin(x), "sine"), Rule(1.0, text="one"), Rule(0.5, "y", text="half")],
-              "curve", "x", "y", legend="best"),
+        Panel(
+            [Line(x, np.sin(x), "sine"), Rule(1.0, text="one"), Rule(0.5, "y", text="half")],
+            "curve",
+            "x",
+            "y",
+            legend="best",
+        ),
         Panel([Band(x, x - 1, x + 1, "band"), Points(x, x)], "band", xscale="log", equal=False),
         Panel([Points(x, x, color=["tab:red"] * 50)], "polar", polar=True, ylim=(0, 5), hole=0.3),
         Panel([Image(np.outer(x, x), (0, 1, 0, 1), levels=(-1, 0, 1), bar=True)], "contours"),
-    ]  # fmt: skip
-    return Drawn([Picture(panels, 2), Picture(panels[:1], name="extra")], {"size": size, "x": x},
-                 ["It was drawn."], [at_most(size, 5, what="size")], "A caption.")  # fmt: skip
+    ]
+    return Drawn(
+        [Picture(panels, 2), Picture(panels[:1], name="extra")],
+        {"size": size, "x": x},
+        ["It was drawn."],
+        [at_most(size, 5, what="size")],
+        "A caption.",
+    )
 
 
 def draw_little(*, size, seed=0):
@@ -118,8 +128,10 @@ def test_a_miss_that_is_known_at_this_size_is_shown_and_no_surprise(spec, tmp_pa
     assert make_figure(spec, tmp_path, "quick").verdicts[0].expected is Status.HOLDS
     bad = make_figure(spec, tmp_path, "full").verdicts[0]
     assert (bad.status, bad.expected, bad.reason) == (
-        Status.FAILS, Status.FAILS, "too small a network",
-    )  # fmt: skip
+        Status.FAILS,
+        Status.FAILS,
+        "too small a network",
+    )
     assert not bad.surprising
 
 
@@ -212,8 +224,14 @@ def test_a_verdict_is_made_once_unless_undecided(tmp_path):
         return at_most(1, bound)
 
     for bound in (2, -1):
-        check = Check("BF24-L3", "stated", str(bound), __name__, experiment=count,
-                      sizes={"quick": {"bound": bound}, "full": {"bound": bound}})  # fmt: skip
+        check = Check(
+            "BF24-L3",
+            "stated",
+            str(bound),
+            __name__,
+            experiment=count,
+            sizes={"quick": {"bound": bound}, "full": {"bound": bound}},
+        )
         first, resumed = make_verdict(check, tmp_path, "quick")
         assert not resumed
         second, resumed = make_verdict(check, tmp_path, "quick")
@@ -223,8 +241,14 @@ def test_a_verdict_is_made_once_unless_undecided(tmp_path):
 
 
 def test_the_page_shows_figures_and_claims(tmp_path, monkeypatch):
-    spec = Spec("BF24", "F2", "A test", draw, {"quick": {"size": 3}, "full": {"size": 9}},
-                claims=("BF24-A1",))  # fmt: skip
+    spec = Spec(
+        "BF24",
+        "F2",
+        "A test",
+        draw,
+        {"quick": {"size": 3}, "full": {"size": 9}},
+        claims=("BF24-A1",),
+    )
     all_figures()
     monkeypatch.setitem(FIGURES, ("BF24", "F2"), spec)
     done = reproduce("bf24", "f2", tmp_path, "quick", workers=0)
@@ -294,13 +318,16 @@ def test_a_figure_of_every_paper():
     [
         ("BF24", "F9", "no figure 'BF24 F9': expected one of F1, F2, F3"),
         ("llwa21", "F", "no figure 'llwa21 F': expected one of F1L, F1M, F1R, Tab1, F2, F3, F4"),
-        ("TK24", "C", "no figure 'TK24 C': expected one of CIFAR, F1, F2, F3, F4, F5, F6, F7, F8, "
-         "F9, F10"),
+        (
+            "TK24",
+            "C",
+            "no figure 'TK24 C': expected one of CIFAR, F1, F2, F3, F4, F5, F6, F7, F8, F9, F10",
+        ),
         ("BF24", "", "no figure 'BF24': expected one of F1, F2, F3"),
         ("BF25", None, "unknown paper 'BF25': expected one of BF24, LLWA21, MMV24, TK24, TLB26"),
         ("BF25", "F1", "unknown paper 'BF25': expected one of BF24, LLWA21, MMV24, TK24, TLB26"),
     ],
-)  # fmt: skip
+)
 def test_a_refusal_lists_what_could_have_been_meant(paper, name, sentence, tmp_path):
     with pytest.raises(ReluflowError) as refused:
         reproduce(paper, name, tmp_path / "none", "quick")

@@ -93,8 +93,10 @@ def test_large_starts_end_bent_and_small_ones_linear():
 
 def test_a_threshold_that_is_not_there_is_missed():
     scales = [1e-1, 1e-5]
-    good = {"margin": np.array([[2.2, 2.1], [0.999, 0.998]]),
-            "smoothed": np.array([[2.0, 2.0], [0.98, 0.97]])}  # fmt: skip
+    good = {
+        "margin": np.array([[2.2, 2.1], [0.999, 0.998]]),
+        "smoothed": np.array([[2.0, 2.0], [0.98, 0.97]]),
+    }
     assert not failing(llwa21_trained.threshold("hard", scales, good))
     upside = {key: value[::-1] for key, value in good.items()}
     assert len(failing(llwa21_trained.threshold("hard", scales, upside))) == 2
@@ -181,10 +183,18 @@ def test_a_table_that_disagrees_is_noticed():
     shape = (10, 4)
     rng = np.random.default_rng(0)
     svm = 10 + rng.standard_normal(shape)
-    near = {"svm": svm, "net": svm - 1, "agreement": np.full(shape, 97.0) + 0.1 * svm,
-            "margin_ratio": np.full(shape, 1.07) + 1e-3 * svm}  # fmt: skip
-    equal = {**near, "net": svm - 0.1, "agreement": np.full(shape, 99.8) - 1e-3 * svm,
-             "margin_ratio": np.full(shape, 0.999)}  # fmt: skip
+    near = {
+        "svm": svm,
+        "net": svm - 1,
+        "agreement": np.full(shape, 97.0) + 0.1 * svm,
+        "margin_ratio": np.full(shape, 1.07) + 1e-3 * svm,
+    }
+    equal = {
+        **near,
+        "net": svm - 0.1,
+        "agreement": np.full(shape, 99.8) - 1e-3 * svm,
+        "margin_ratio": np.full(shape, 0.999),
+    }
     assert not failing([llwa21_teacher._close(near, 2.5, "")])
     assert not failing(llwa21_teacher.apart(near, "", 1.03, 98.5))
     assert not failing(llwa21_teacher.together(equal, 0.01))

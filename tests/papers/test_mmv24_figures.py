@@ -81,8 +81,10 @@ def test_drops_are_counted():
 
 def test_outside_by_hand():
     problem = datasets.two_points(0.1)
-    net = mmv24.Network(np.array([[1.0, -0.05], [1.0, 1.0], [-1.0, -1.0], [1.0, 1.0]]),
-                        np.array([1.0, 1.0, 1.0, -1.0]))  # fmt: skip
+    net = mmv24.Network(
+        np.array([[1.0, -0.05], [1.0, 1.0], [-1.0, -1.0], [1.0, 1.0]]),
+        np.array([1.0, 1.0, 1.0, -1.0]),
+    )
     # x_1 alone, both, none, both but of the other sign
     assert mmv24.outside(problem, net).tolist() == [False, False, False, True]
     net = mmv24.Network(np.array([[1.0, -0.2]]), np.ones(1))

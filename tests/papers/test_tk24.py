@@ -49,8 +49,9 @@ def test_four_neuron_figures(make, columns, order):
 
 
 def test_a_run_that_does_not_end_equal_is_seen():
-    run = tk24.four_neuron_run(save=[0, 9000], observe=["norms", tk24.signed_angles,
-                               "normalized_margin", "accuracy"])  # fmt: skip
+    run = tk24.four_neuron_run(
+        save=[0, 9000], observe=["norms", tk24.signed_angles, "normalized_margin", "accuracy"]
+    )
     scales = tk24.FOUR_SCALES["F1"]
     seen = tk24._seen(run, scales, tk24._numbers(run, scales))
     assert sum(c.status is Status.FAILS for c in seen) >= 4
@@ -76,8 +77,9 @@ def test_directions_are_told_from_the_nominal_ones():
     nominal = tk24_wide.MUST_SEE["pi/3"][1]
     turned = [angle + 0.03 for angle in nominal]
     assert tk24_wide._off_nominal(turned, nominal) == pytest.approx(0.03)
-    assert tk24_wide._off_nominal([0.0, math.pi / 2, -math.pi + 0.01, -math.pi / 2],
-                                  tk24_wide.MUST_SEE["pi/2"][1]) == pytest.approx(0.01)  # fmt: skip
+    assert tk24_wide._off_nominal(
+        [0.0, math.pi / 2, -math.pi + 0.01, -math.pi / 2], tk24_wide.MUST_SEE["pi/2"][1]
+    ) == pytest.approx(0.01)
     assert tk24_wide._off_nominal(turned[:3], nominal) > 1  # one is missing
     assert tk24_wide._off_nominal([*turned, 0.5], nominal) > 0.5  # one too many
     for alpha, name in ((math.pi / 2, "pi/2"), (math.pi / 3, "pi/3")):

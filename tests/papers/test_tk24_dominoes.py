@@ -71,8 +71,10 @@ def test_sizes_are_the_papers():
     assert tk24_dominoes_run.SEEDS == (3313, 1998, 1900, 1608, 3585, 96)
     assert epochs_of(FULL) == list(range(0, 257, 16))
     assert epochs_of(FULL, FULL["free_every"]) == [0, 64, 128, 192, 256]
-    decay = [s["lr"] * s["weight_decay"] * s["epochs"] * -(-n // s["batch"])
-             for s, n in ((FULL, 37_500), (SCALED, 7_500))]  # fmt: skip
+    decay = [
+        s["lr"] * s["weight_decay"] * s["epochs"] * -(-n // s["batch"])
+        for s, n in ((FULL, 37_500), (SCALED, 7_500))
+    ]
     assert decay[1] / decay[0] == pytest.approx(1, abs=0.05)
     assert VARIANTS["small start"]["scale"] == VARIANTS["cifar"]["scale"] == 2.0**-5
 
@@ -125,8 +127,13 @@ def test_full_size_says_on_how_many_images():
 
 def test_scaled_caption_names_what_differs():
     told = tk24_dominoes_view.caption_of("scaled", SCALED, (10_000, 3_000), "")
-    for words in ("learning rate 0.25 instead of 0.125", "3,000 test images", "JPEG",
-                  "Newton", "2 fits of 1,500 iterations instead of 50 of 20,000"):  # fmt: skip
+    for words in (
+        "learning rate 0.25 instead of 0.125",
+        "3,000 test images",
+        "JPEG",
+        "Newton",
+        "2 fits of 1,500 iterations instead of 50 of 20,000",
+    ):
         assert words in told
 
 
@@ -181,8 +188,17 @@ class TestRuns:
 
     def test_resnet18_starts_and_resumes(self, data, tmp_path):
         """The paper's own settings but for fewer images: an epoch, a checkpoint, another one."""
-        settings = {**FULL, "n_train": 12, "n_test": 40, "batch": 8, "epochs": 2, "points": 2,
-                    "free_every": 2, "free_fits": 1, "free_iterations": 5}  # fmt: skip
+        settings = {
+            **FULL,
+            "n_train": 12,
+            "n_test": 40,
+            "batch": 8,
+            "epochs": 2,
+            "points": 2,
+            "free_every": 2,
+            "free_fits": 1,
+            "free_iterations": 5,
+        }
         first = run("small start", 96, settings, tmp_path, until=1)
         assert [r["epoch"] for r in first["records"]] == [0, 1]
         done = run("small start", 96, settings, tmp_path)
@@ -196,8 +212,12 @@ def fake(early, late, free=50.0, free_late=None, settled=True):
 
     def probe(accuracy, size):
         epochs = epochs_of(SCALED)
-        return {"epochs": epochs, "accuracy": accuracy, "coefficients": [size] * 9,
-                "settled": [settled] * 9}  # fmt: skip
+        return {
+            "epochs": epochs,
+            "accuracy": accuracy,
+            "coefficients": [size] * 9,
+            "settled": [settled] * 9,
+        }
 
     objects = [0.1, early, *np.linspace(early, late, 7)]
     unpenalised = [0.1, early, early, *[early if free_late is None else free_late] * 6]
@@ -214,8 +234,12 @@ def fake(early, late, free=50.0, free_late=None, settled=True):
 def fake_quick():
     """A finished quick run."""
     epochs = epochs_of(QUICK)
-    probe = {"epochs": epochs, "accuracy": [0.1, 0.2, 0.3, 0.3, 0.3], "coefficients": [1.0] * 5,
-             "settled": [True] * 5}  # fmt: skip
+    probe = {
+        "epochs": epochs,
+        "accuracy": [0.1, 0.2, 0.3, 0.3, 0.3],
+        "coefficients": [1.0] * 5,
+        "settled": [True] * 5,
+    }
     names = ("objects", "digits", "objects, no penalty")
     records = [{"epoch": e, "right": 1.0, "validation": 0.3} for e in epochs]
     return {"records": records, "probes": dict.fromkeys(names, probe)}
@@ -239,10 +263,12 @@ def test_effects_are_seen_only_where_they_are():
     assert found["ratio"] == pytest.approx(50)
     found, seen = figure4_seen([fake(0.36, 0.37 + 0.01 * k, free=1.2) for k in range(5)])
     assert {what for what, status in seen.items() if status == "FAILS"} == {
-        "best object probe between the ends, above both", "mean drop, 5 paired runs",
-        "p of no drop (paired t)", "p of no drop, the 4 seeds not looked at before",
+        "best object probe between the ends, above both",
+        "mean drop, 5 paired runs",
+        "p of no drop (paired t)",
+        "p of no drop, the 4 seeds not looked at before",
         "coefficients without penalty, ratio",
-    }  # fmt: skip
+    }
 
 
 def test_a_drop_without_penalty_too_is_not_figure_4():

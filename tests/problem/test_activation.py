@@ -25,10 +25,11 @@ def quadrature(w, x, xi):
     weight = lambda t: K * np.cos(t) ** d  # noqa: E731
     value = quad(lambda t: (z + xi * size * np.sin(t)) * weight(t), *inside, epsrel=1e-13)[0]
     gradient = [
-        quad(lambda t, i=i: (x[i] + xi * np.sin(t) * w[i] / size) * weight(t), *inside,
-             epsrel=1e-13)[0]
+        quad(
+            lambda t, i=i: (x[i] + xi * np.sin(t) * w[i] / size) * weight(t), *inside, epsrel=1e-13
+        )[0]
         for i in range(d)
-    ]  # fmt: skip
+    ]
     return value, np.array(gradient)
 
 
@@ -146,10 +147,16 @@ def test_rooms_of_kinks_refuse_it():
     p = Problem(np.eye(2), [1.0, -1.0], "logistic", smoothing=0.1)
     net = Network(np.eye(2), [1.0, -1.0])
     rooms = [
-        lambda: extremal_vectors(p), lambda: max_G(p), lambda: align(p, net), lambda: limit(p),
-        lambda: early(p, net, t=1.0), lambda: kkt(p, net), lambda: stationarity(p, net),
-        lambda: max_margin(p), lambda: min_norm(p),
-    ]  # fmt: skip
+        lambda: extremal_vectors(p),
+        lambda: max_G(p),
+        lambda: align(p, net),
+        lambda: limit(p),
+        lambda: early(p, net, t=1.0),
+        lambda: kkt(p, net),
+        lambda: stationarity(p, net),
+        lambda: max_margin(p),
+        lambda: min_norm(p),
+    ]
     for room in rooms:
         with pytest.raises(
             ReluflowError, match=r"piecewise linear activations, got smoothing=0\.1"

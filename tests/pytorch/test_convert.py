@@ -14,9 +14,12 @@ from reluflow.torch import from_torch, to_torch
 
 
 @given(
-    st.integers(1, 6), st.integers(1, 5), st.sampled_from([0.0, 0.1, 0.5]),
-    st.sampled_from([None, 1.0, 2.0]), st.integers(0, 99),
-)  # fmt: skip
+    st.integers(1, 6),
+    st.integers(1, 5),
+    st.sampled_from([0.0, 0.1, 0.5]),
+    st.sampled_from([None, 1.0, 2.0]),
+    st.integers(0, 99),
+)
 def test_round_trip_is_exact(m, d, leak, bias, seed):
     rng = np.random.default_rng(seed)
     wide = d + (bias is not None)

@@ -192,9 +192,13 @@ def test_a_killed_run_ends_with_the_same_numbers(folder, tmp_path):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as in the script: sums have an order
     records = train(
-        model, dominoes(folder).train, Recipe(epochs=4, batch=50), look=lambda *_: {},
-        look_at=range(5), device="cpu",
-    )  # fmt: skip
+        model,
+        dominoes(folder).train,
+        Recipe(epochs=4, batch=50),
+        look=lambda *_: {},
+        look_at=range(5),
+        device="cpu",
+    )
     torch.set_num_threads(threads)
     sums = [float(p.detach().double().sum()) for p in model.parameters()]
     assert json.loads(resumed.stdout) == [records, sums]

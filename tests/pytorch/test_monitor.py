@@ -16,9 +16,15 @@ from reluflow.torch.view import clusters, condensation
 
 def cnn():
     return nn.Sequential(
-        nn.Conv2d(1, 6, 3, 2), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 5, 3), nn.ReLU(),
-        nn.Dropout(0.5), nn.Flatten(), nn.Linear(5 * 9, 3),
-    )  # fmt: skip
+        nn.Conv2d(1, 6, 3, 2),
+        nn.BatchNorm2d(6),
+        nn.ReLU(),
+        nn.Conv2d(6, 5, 3),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Flatten(),
+        nn.Linear(5 * 9, 3),
+    )
 
 
 def images(n=40):

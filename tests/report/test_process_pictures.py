@@ -43,8 +43,10 @@ def test_staircase_alone_and_with_a_run(golden):
     assert np.allclose(edges[1:-1], process.times)
     both = plot_staircase(process, run=run)
     assert labels(both) == [
-        "simulated, scale 1e-40", "predicted, scale to 0", "predicted, scale 1e-40",
-    ]  # fmt: skip
+        "simulated, scale 1e-40",
+        "predicted, scale to 0",
+        "predicted, scale 1e-40",
+    ]
     curve = next(line for line in both.lines if len(line.get_xdata()) == len(run))
     assert np.allclose(curve.get_xdata(), run.times / L)
     refined = both.patches[1].get_data().edges[1:-1]

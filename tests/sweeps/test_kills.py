@@ -157,8 +157,9 @@ def test_dask_gives_the_same_table(tmp_path, cluster, expected):
     from distributed import Client
 
     with Client(cluster, set_as_default=False) as client:
-        table = sweep("helpers:slow_draw", GRID, seeds=2, out=tmp_path / "c.parquet",
-                      executor=client)  # fmt: skip
+        table = sweep(
+            "helpers:slow_draw", GRID, seeds=2, out=tmp_path / "c.parquet", executor=client
+        )
         assert rows(table) == expected
         runs = {"problem.name": "toy6", "init.m": [3, 5], "clock.t_end": 3.0}
         on_cluster = sweep("flow", runs, seeds=3, executor=client, observe=["norm2"])
@@ -195,18 +196,36 @@ def test_scheduler_lost_and_found(tmp_path, expected, monkeypatch):
     out = tmp_path / "t.parquet"
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
     scheduler = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard",
-         "--scheduler-file", str(tmp_path / "scheduler.json")],
+        [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_scheduler",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--scheduler-file",
+            str(tmp_path / "scheduler.json"),
+        ],
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     while not (tmp_path / "scheduler.json").exists():
         time.sleep(0.05)
     address = json.loads((tmp_path / "scheduler.json").read_text())["address"]
     worker = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard",
-         "--no-nanny", "--nthreads", "1", "--death-timeout", "5"],
+        [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            address,
+            "--no-dashboard",
+            "--no-nanny",
+            "--nthreads",
+            "1",
+            "--death-timeout",
+            "5",
+        ],
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     try:
         driver = start(tmp_path, out, repr(address))
         wait_for_rows(out, 5, driver)

@@ -54,8 +54,11 @@ def test_runs_equal_the_functions_they_call(tmp_path):
     table = sweep(
         "flow",
         {"problem": {"name": "toy6"}, "init": {"m": 4, "scale": [1e-3, 1e-2]}, "clock.t_end": 5.0},
-        observe=["norm2", "norms"], keep=True, out=tmp_path / "runs.parquet", executor="serial",
-    )  # fmt: skip
+        observe=["norm2", "norms"],
+        keep=True,
+        out=tmp_path / "runs.parquet",
+        executor="serial",
+    )
     problem = datasets.toy6()
     for row in table.rows():
         start = seeds_of(0, row["draw"]).spawn(3)[1]
@@ -70,19 +73,39 @@ def test_runs_equal_the_functions_they_call(tmp_path):
 @pytest.mark.parametrize(
     ("task", "grid", "observe", "columns"),
     [
-        ("descend", {"problem.name": "toy6", "init.m": 3, "clock.lr": [0.01, 0.1],
-                     "clock.steps": 20}, ["kind", "gain"], {"loss", "ending", "kind", "gain"}),
-        ("limit", {"problem.name": "golden", "init.m": [2, 3]}, ["norm2"],
-         {"jumps", "last_jump", "ending", "loss", "norm2"}),
-        ("align", {"problem.name": "xor-orbit", "init.m": [4, 8]}, ["captured"],
-         {"growing", "captured", "extrema", "all_captured"}),
-        ("max_margin", {"problem.name": "figure1-left", "problem.leak": [0.25, 0.5]}, [],
-         {"margin", "upper_bound", "exact"}),
-        ("min_norm", {"problem.name": "orthonormal", "problem.n": [3, 4]}, [],
-         {"norm2", "lower_bound", "exact"}),
+        (
+            "descend",
+            {"problem.name": "toy6", "init.m": 3, "clock.lr": [0.01, 0.1], "clock.steps": 20},
+            ["kind", "gain"],
+            {"loss", "ending", "kind", "gain"},
+        ),
+        (
+            "limit",
+            {"problem.name": "golden", "init.m": [2, 3]},
+            ["norm2"],
+            {"jumps", "last_jump", "ending", "loss", "norm2"},
+        ),
+        (
+            "align",
+            {"problem.name": "xor-orbit", "init.m": [4, 8]},
+            ["captured"],
+            {"growing", "captured", "extrema", "all_captured"},
+        ),
+        (
+            "max_margin",
+            {"problem.name": "figure1-left", "problem.leak": [0.25, 0.5]},
+            [],
+            {"margin", "upper_bound", "exact"},
+        ),
+        (
+            "min_norm",
+            {"problem.name": "orthonormal", "problem.n": [3, 4]},
+            [],
+            {"norm2", "lower_bound", "exact"},
+        ),
         ("TK24-L5.3/repaired", {"draws": [500, 1000]}, [], {"verdict", "measured", "bound"}),
     ],
-)  # fmt: skip
+)
 def test_every_kind_of_task(task, grid, observe, columns):
     table = sweep(task, grid, seeds=2, observe=observe, executor="serial")
     found = list(table.rows())

@@ -71,8 +71,14 @@ def test_cosines_and_user_functions_are_recorded():
     def largest(problem, net):
         return np.max(np.abs(net.a))
 
-    run = descend(PROBLEM, NET, lr=1e-2, steps=5, save=[0, 5],
-                  observe=[cosines([[1.0, 0.0], [0.0, 2.0]]), largest])  # fmt: skip
+    run = descend(
+        PROBLEM,
+        NET,
+        lr=1e-2,
+        steps=5,
+        save=[0, 5],
+        observe=[cosines([[1.0, 0.0], [0.0, 2.0]]), largest],
+    )
     assert run["cosines"].shape == (2, 7, 2)
     assert np.allclose(run["cosines"][0], NET.directions)
     assert run["largest"][0] == np.max(np.abs(NET.a))
@@ -84,8 +90,16 @@ def test_outputs_recorded_without_networks_are_those_of_the_network():
     for backend in ("lumped", "dense"):
         problem = datasets.symmetric_xor(draws=4)
         net = initialize(problem, 20, scale=0.5, rng=0)
-        run = descend(problem, net, lr=0.1, steps=200, save=[0, 77, 200], observe="outputs",
-                      states=True, backend=backend)  # fmt: skip
+        run = descend(
+            problem,
+            net,
+            lr=0.1,
+            steps=200,
+            save=[0, 77, 200],
+            observe="outputs",
+            states=True,
+            backend=backend,
+        )
         for record, state in enumerate(run.networks):
             assert np.allclose(run["outputs"][record], state(problem.X), rtol=1e-12, atol=1e-15)
             assert run.loss[record] == pytest.approx(float(problem.value(state(problem.X))))

@@ -35,8 +35,12 @@ def test_the_text_is_a_table(golden):
     assert lines[0] == "Phases(3 plateaus, 2 jumps)"
     assert lines[1].split() == ["phase", "from", "until", "loss"]
     assert [" ".join(line.split()[:2]) for line in lines[2:7]] == [
-        "plateau 1", "jump 1", "plateau 2", "jump 2", "plateau 3",
-    ]  # fmt: skip
+        "plateau 1",
+        "jump 1",
+        "plateau 2",
+        "jump 2",
+        "plateau 3",
+    ]
     assert lines[2].split()[-1] == "3.75"
     assert lines[3].split()[2:] == [f"{found.jumps[0]:.6g}"]
     assert lines[7:] == [

@@ -180,12 +180,22 @@ def claim(
     def wrap(check: Callable[[Evidence], Outcome]) -> Callable[[Evidence], Outcome]:
         register(
             Check(
-                id, form, part, check.__module__, check=check, example=example,
-                needs=tuple(needs), given=tuple(given), unchecked=tuple(unchecked),
-                sizes=_sizes(quick, full), expected=expected, reason=reason,
-                printed=printed, meant=meant,
+                id,
+                form,
+                part,
+                check.__module__,
+                check=check,
+                example=example,
+                needs=tuple(needs),
+                given=tuple(given),
+                unchecked=tuple(unchecked),
+                sizes=_sizes(quick, full),
+                expected=expected,
+                reason=reason,
+                printed=printed,
+                meant=meant,
             )
-        )  # fmt: skip
+        )
         return check
 
     return wrap
@@ -212,11 +222,19 @@ def experiment(
     def wrap(make: Callable[..., Outcome]) -> Callable[..., Outcome]:
         register(
             Check(
-                id, form, part, make.__module__, experiment=make, unchecked=tuple(unchecked),
-                sizes=_sizes(quick, full), expected=expected, reason=reason,
-                printed=printed, meant=meant,
+                id,
+                form,
+                part,
+                make.__module__,
+                experiment=make,
+                unchecked=tuple(unchecked),
+                sizes=_sizes(quick, full),
+                expected=expected,
+                reason=reason,
+                printed=printed,
+                meant=meant,
             )
-        )  # fmt: skip
+        )
         return make
 
     return wrap
@@ -235,10 +253,19 @@ def assumption(
     module = example.__module__ if example is not None else given[0].test.__module__
     register(
         Check(
-            id, form, "", module, check=_nothing, example=example, needs=tuple(needs),
-            given=given, unchecked=tuple(unchecked), sizes=_sizes(None, None), reason=reason,
+            id,
+            form,
+            "",
+            module,
+            check=_nothing,
+            example=example,
+            needs=tuple(needs),
+            given=given,
+            unchecked=tuple(unchecked),
+            sizes=_sizes(None, None),
+            reason=reason,
         )
-    )  # fmt: skip
+    )
 
 
 def _sizes(quick: Any, full: Any) -> dict[str, dict[str, Any]]:

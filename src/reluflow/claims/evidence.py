@@ -128,7 +128,8 @@ class Evidence:
             about["m"] = self.final.m
         if self.run is not None:
             about["run"] = {
-                k: v for k, v in self.run.settings.items()
+                k: v
+                for k, v in self.run.settings.items()
                 if isinstance(v, str | int | float | bool)
-            }  # fmt: skip
+            }
         return about

@@ -165,40 +165,64 @@ def balance_and_signs(evidence: Evidence) -> list[Comparison]:
 
 
 for _id, _build in (
-    ("BF24-L1", unbalanced), ("MMV24-B1", unbalanced_toy), ("LLWA21-LB.16", unbalanced_leaky),
-):  # fmt: skip
+    ("BF24-L1", unbalanced),
+    ("MMV24-B1", unbalanced_toy),
+    ("LLWA21-LB.16", unbalanced_leaky),
+):
     claim(_id, needs=("path",), given=[gradient_flow], example=_build, quick=QUICK, full=FULL)(
         conserved
     )
 for _id, _build in (("TK24-INV", leaky), ("LLWA21-CB.18", leaky)):
     claim(
-        _id, needs=("path",), given=[gradient_flow, balanced_start], example=_build,
-        quick=QUICK, full=FULL,
-    )(balance_and_signs)  # fmt: skip
+        _id,
+        needs=("path",),
+        given=[gradient_flow, balanced_start],
+        example=_build,
+        quick=QUICK,
+        full=FULL,
+    )(balance_and_signs)
 claim(
-    "LLWA21-LB.17", needs=("path",), given=[gradient_flow], example=with_zero,
-    quick=QUICK, full=FULL,
-)(zero_neurons_move)  # fmt: skip
+    "LLWA21-LB.17",
+    needs=("path",),
+    given=[gradient_flow],
+    example=with_zero,
+    quick=QUICK,
+    full=FULL,
+)(zero_neurons_move)
 claim(
-    "LLWA21-LB.15", needs=("path", "time"), given=[gradient_flow], example=leaky,
-    quick=QUICK, full=FULL,
+    "LLWA21-LB.15",
+    needs=("path", "time"),
+    given=[gradient_flow],
+    example=leaky,
+    quick=QUICK,
+    full=FULL,
     reason="between records; its parts look at the velocity itself, across kinks and along them",
-)(energy)  # fmt: skip
+)(energy)
 
 
 @claim(
-    "MMV24-B2", needs=("path",), given=[gradient_flow, balanced_start], example=toy_with_zero,
-    quick=QUICK, full=FULL,
-)  # fmt: skip
+    "MMV24-B2",
+    needs=("path",),
+    given=[gradient_flow, balanced_start],
+    example=toy_with_zero,
+    quick=QUICK,
+    full=FULL,
+)
 def signs_and_zeros(evidence: Evidence) -> list[Comparison]:
     """[MMV24]_: outer signs of a balanced start never change; a zero neuron is frozen."""
     return [sign_changes(evidence), zero_neurons_move(evidence)]
 
 
 @claim(
-    "MMV24-L12", form="repaired", part="dead", needs=("path",), given=[gradient_flow, no_leak],
-    example=toy, quick=QUICK, full=FULL,
-)  # fmt: skip
+    "MMV24-L12",
+    form="repaired",
+    part="dead",
+    needs=("path",),
+    given=[gradient_flow, no_leak],
+    example=toy,
+    quick=QUICK,
+    full=FULL,
+)
 def dead_stay_dead(evidence: Evidence) -> Comparison:
     """[MMV24]_ Lemma 12: the dead cone traps the neurons of a regular solution."""
     return dead_neurons_move(evidence)

@@ -19,9 +19,17 @@ if TYPE_CHECKING:
 PAPERS = ("BF24", "TLB26", "MMV24", "LLWA21", "TK24")
 NOT_YET = "not yet"
 COLUMNS = (
-    "id", "paper", "kind", "statement", "expected", "hypotheses", "repaired", "slip", "numbers",
+    "id",
+    "paper",
+    "kind",
+    "statement",
+    "expected",
+    "hypotheses",
+    "repaired",
+    "slip",
+    "numbers",
     "correction",
-)  # fmt: skip
+)
 # what the ledger expects of a claim -> status of the forms "stated" and "printed"
 EXPECTED = {
     "holds": Status.HOLDS,

@@ -241,8 +241,11 @@ class Verdict:
         line = self.line()
         more = self.wording()
         if self.status is Status.FAILS:
-            more += [f"met here: {h.name}" + (f" ({h.detail})" if h.detail else "")
-                     for h in self.hypotheses if h.ok]  # fmt: skip
+            more += [
+                f"met here: {h.name}" + (f" ({h.detail})" if h.detail else "")
+                for h in self.hypotheses
+                if h.ok
+            ]
         more += [h.detail for h in self.hypotheses if h.ok is False]
         more += [self.note] if self.status is not Status.HOLDS and self.note not in line else []
         more += [f"remark: {self.reason}"] if self.reason else []
@@ -267,8 +270,12 @@ def from_dict(data: Mapping[str, Any]) -> Verdict:
         status=Status[data["status"]],
         comparisons=tuple(
             Comparison(
-                _number(c["measured"]), _number(c["bound"]), c["sense"], _number(c["error"]),
-                c["what"], _number(c["tolerance"]),
+                _number(c["measured"]),
+                _number(c["bound"]),
+                c["sense"],
+                _number(c["error"]),
+                c["what"],
+                _number(c["tolerance"]),
             )
             for c in data["comparisons"]
         ),
@@ -283,7 +290,7 @@ def from_dict(data: Mapping[str, Any]) -> Verdict:
         printed=data.get("printed", ""),
         meant=data.get("meant", ""),
         quoted=data.get("quoted", ""),
-    )  # fmt: skip
+    )
 
 
 def _plain(value: float) -> float | str | None:

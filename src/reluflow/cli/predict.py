@@ -64,16 +64,27 @@ class Prediction:
         fates = self.fates
         return {
             "problem": {
-                "name": self.problem.name, "n": self.problem.n, "d": self.problem.d,
-                "loss": self.problem.loss.name, "leak": self.problem.leak,
-                "reduction": self.problem.reduction, "bias": self.problem.bias,
+                "name": self.problem.name,
+                "n": self.problem.n,
+                "d": self.problem.d,
+                "loss": self.problem.loss.name,
+                "leak": self.problem.leak,
+                "reduction": self.problem.reduction,
+                "bias": self.problem.bias,
             },
             "extremal_vectors": {
-                "exact": found.exact, "method": found.method, "vectors": found.vectors,
-                "values": found.values, "kinds": found.kinds, "faces": found.faces,
-                "basin_fractions": found.basin_fractions, "basins": found.basins,
+                "exact": found.exact,
+                "method": found.method,
+                "vectors": found.vectors,
+                "values": found.values,
+                "kinds": found.kinds,
+                "faces": found.faces,
+                "basin_fractions": found.basin_fractions,
+                "basins": found.basins,
             },
-            "alignment": None if alignment is None else {
+            "alignment": None
+            if alignment is None
+            else {
                 "neurons": alignment.sign.size,
                 "to": {str(row): n for row, n in fates.items() if row >= 0},
                 "others": {_FATES[row]: n for row, n in fates.items() if row < 0},
@@ -83,7 +94,7 @@ class Prediction:
             "process": self.process.to_dict(),
             "log_scale": self.log_scale,
             "jump_times": self.jump_times(),
-        }  # fmt: skip
+        }
 
     def text(self) -> str:
         """Tables for a terminal."""

@@ -66,9 +66,16 @@ def start_of(config: Config, problem: Problem) -> Network:
     given = config.network
     _fits(given.m * (problem.d + 1), f"{given.m:,} neurons in {problem.d} dimensions")
     return initialize(
-        problem, given.m, given.scale, given.kind, given.seed, log_scale=given.log_scale,
-        normalize=given.normalize, signs=given.signs, outer_factor=given.outer_factor,
-    )  # fmt: skip
+        problem,
+        given.m,
+        given.scale,
+        given.kind,
+        given.seed,
+        log_scale=given.log_scale,
+        normalize=given.normalize,
+        signs=given.signs,
+        outer_factor=given.outer_factor,
+    )
 
 
 def simulate(
@@ -104,12 +111,16 @@ def simulate(
     checkpoint = path.with_name(f"{path.name}.{key[:12]}.checkpoint")
     resumed = checkpoint.exists()
     run = _run(
-        config, problem, net,
+        config,
+        problem,
+        net,
         {
-            **recorded, "progress": progress, "checkpoint": checkpoint,
+            **recorded,
+            "progress": progress,
+            "checkpoint": checkpoint,
             "checkpoint_seconds": checkpoint_seconds,
         },
-    )  # fmt: skip
+    )
     if run.status.code == "interrupted":
         return Simulated(run, path, "interrupted")
     run = replace(run, settings={**run.settings, "config": config.to_dict(), "key": key})
@@ -127,10 +138,18 @@ def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) 
         assert run.lr is not None
         assert run.steps is not None
         return descend(
-            problem, net, lr=run.lr, steps=run.steps, batch_size=run.batch_size,
-            replacement=run.replacement, train=run.train, rng=run.seed, backend=run.backend,
-            dtype=run.dtype, **named,
-        )  # fmt: skip
+            problem,
+            net,
+            lr=run.lr,
+            steps=run.steps,
+            batch_size=run.batch_size,
+            replacement=run.replacement,
+            train=run.train,
+            rng=run.seed,
+            backend=run.backend,
+            dtype=run.dtype,
+            **named,
+        )
     from reluflow.gradientflow.flow import flow
     from reluflow.gradientflow.stops import loss_below, settled, stationary
 
@@ -138,10 +157,18 @@ def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) 
     if stop and run.t_end is None:  # the target may never be reached
         stop.append(settled() if run.clock == "loss" else stationary())
     return flow(
-        problem, net, t_end=run.t_end, rtol=run.rtol, stop=stop or None, clock=run.clock,
-        on_branch=run.on_branch, kinks=run.kinks, max_steps=run.max_steps,
-        max_seconds=run.max_seconds, **named,
-    )  # fmt: skip
+        problem,
+        net,
+        t_end=run.t_end,
+        rtol=run.rtol,
+        stop=stop or None,
+        clock=run.clock,
+        on_branch=run.on_branch,
+        kinks=run.kinks,
+        max_steps=run.max_steps,
+        max_seconds=run.max_seconds,
+        **named,
+    )
 
 
 def _recorded(config: Config, problem: Problem) -> dict[str, Any]:

@@ -102,10 +102,23 @@ class Fused(_Plain):
         q, taken = self.samples, 0
         for piece in self._pieces(rates.size):
             code, done = dense_steps(
-                self.W, self.a, self.scale2, self.XT, q.y, q.weight, q.kind, q.factor, q.leak,
-                self.both, rates[piece], batches[piece], q.mean_batch, self.limit,
-                self.f, self.slope,
-            )  # fmt: skip
+                self.W,
+                self.a,
+                self.scale2,
+                self.XT,
+                q.y,
+                q.weight,
+                q.kind,
+                q.factor,
+                q.leak,
+                self.both,
+                rates[piece],
+                batches[piece],
+                q.mean_batch,
+                self.limit,
+                self.f,
+                self.slope,
+            )
             taken += done
             if code != DONE:
                 return code, taken

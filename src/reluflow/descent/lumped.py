@@ -27,9 +27,20 @@ from reluflow.network import Network
 Array = NDArray[np.float64]
 
 _PER_CONE = (
-    "inside", "head", "mark", "used", "due", "arc",
-    "P", "S", "level", "unit", "path", "growth", "dirt",
-)  # fmt: skip
+    "inside",
+    "head",
+    "mark",
+    "used",
+    "due",
+    "arc",
+    "P",
+    "S",
+    "level",
+    "unit",
+    "path",
+    "growth",
+    "dirt",
+)
 
 
 class Lumped:
@@ -158,10 +169,21 @@ class Lumped:
         q, taken = self.samples, 0
         while True:
             code, done = lumped_steps(
-                self.dims, self.lumps, q.y, q.weight, q.kind, q.factor, q.leak, self.both,
-                rates[taken:], batches[taken:], q.mean_batch, self.limit,
-                self.dense_work, self.work,
-            )  # fmt: skip
+                self.dims,
+                self.lumps,
+                q.y,
+                q.weight,
+                q.kind,
+                q.factor,
+                q.leak,
+                self.both,
+                rates[taken:],
+                batches[taken:],
+                q.mean_batch,
+                self.limit,
+                self.dense_work,
+                self.work,
+            )
             taken += done
             if code != GROW:
                 return code, taken

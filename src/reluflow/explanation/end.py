@@ -78,9 +78,13 @@ class Group:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {
-            "direction": self.direction, "sign": self.sign, "neurons": self.neurons,
-            "share": self.share, "active": self.active, "edge": self.edge,
-        }  # fmt: skip
+            "direction": self.direction,
+            "sign": self.sign,
+            "neurons": self.neurons,
+            "share": self.share,
+            "active": self.active,
+            "edge": self.edge,
+        }
 
 
 def log_sizes_of(problem: Problem, net: Network) -> Array:
@@ -183,9 +187,12 @@ class LargeStart:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {
-            "loss": self.loss, "normalized_margin": self.margin, "directions": self.directions,
-            "finished": self.finished, "fits": self.fits,
-        }  # fmt: skip
+            "loss": self.loss,
+            "normalized_margin": self.margin,
+            "directions": self.directions,
+            "finished": self.finished,
+            "fits": self.fits,
+        }
 
 
 def from_large(problem: Problem, net: Network) -> LargeStart | None:
@@ -203,9 +210,14 @@ def from_large(problem: Problem, net: Network) -> LargeStart | None:
     stops = [loss_below((1e-5 if margin else 1e-9) * first), stationary(1e-6)]
     try:
         run = flow(
-            problem, net.scaled(-size), clock="loss" if margin else "time", stop=stops,
-            kinks=located, max_steps=6_000, progress=False,
-        )  # fmt: skip
+            problem,
+            net.scaled(-size),
+            clock="loss" if margin else "time",
+            stop=stops,
+            kinks=located,
+            max_steps=6_000,
+            progress=False,
+        )
     except ReluflowError:
         return None
     if run.status.code == "interrupted":

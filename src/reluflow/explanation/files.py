@@ -76,20 +76,35 @@ def as_dict(e: Explanation) -> dict[str, Any]:
     return {
         "software": f"reluflow {__version__}",
         "problem": {
-            "name": p.name, "n": p.n, "d": p.d, "loss": p.loss.name, "factor": p.loss.factor,
-            "leak": p.leak, "reduction": p.reduction, "bias": p.bias,
+            "name": p.name,
+            "n": p.n,
+            "d": p.d,
+            "loss": p.loss.name,
+            "factor": p.loss.factor,
+            "leak": p.leak,
+            "reduction": p.reduction,
+            "bias": p.bias,
             "features": p.known.get("features"),
         },
         "settings": e.settings.to_dict(),
         "key": e.settings.key(p),
         "verdict": [{"topic": topic, "text": text} for topic, text in e.verdict],
         "directions": {
-            "vectors": ls.vectors, "values": ls.values, "kinds": ls.kinds, "faces": ls.faces,
-            "basin_fractions": ls.basin_fractions, "exact": ls.exact, "method": ls.method,
+            "vectors": ls.vectors,
+            "values": ls.values,
+            "kinds": ls.kinds,
+            "faces": ls.faces,
+            "basin_fractions": ls.basin_fractions,
+            "exact": ls.exact,
+            "method": ls.method,
         },
-        "alignment": None if a is None else {
-            "growing": int(a.growing.sum()), "dead": int(a.dead.sum()),
-            "anti_aligned": int(a.anti_aligned.sum()), "resting": int(a.resting.sum()),
+        "alignment": None
+        if a is None
+        else {
+            "growing": int(a.growing.sum()),
+            "dead": int(a.dead.sum()),
+            "anti_aligned": int(a.anti_aligned.sum()),
+            "resting": int(a.resting.sum()),
             "unresolved": int(a.unresolved.sum()),
             "time": float(a.time[a.growing].max(initial=0.0)),
         },
@@ -97,16 +112,25 @@ def as_dict(e: Explanation) -> dict[str, Any]:
         "infinite_width": None if e.wide is None else e.wide.to_dict(),
         "comparison": None if e.comparison is None else e.comparison.to_dict(),
         "run": {
-            "status": str(e.run.status), "code": e.run.status.code, "ok": e.run.status.ok,
+            "status": str(e.run.status),
+            "code": e.run.status.code,
+            "ok": e.run.status.ok,
             "cost": dict(sorted(e.run.cost.items())),
         },
         "end": {
-            "loss": e.loss, "mse": None if p.loss.margin else e.mse,
+            "loss": e.loss,
+            "mse": None if p.loss.margin else e.mse,
             "normalized_margin": e.margin if p.loss.margin else None,
-            "least_squares": e.linear, "groups": [g.to_dict() for g in e.groups],
-            "stationarity": None if e.point is None else {
-                "kind": e.point.kind, "local": e.point.local, "residual": e.point.residual,
-                "gain": e.point.gain, "escape": e.point.escape,
+            "least_squares": e.linear,
+            "groups": [g.to_dict() for g in e.groups],
+            "stationarity": None
+            if e.point is None
+            else {
+                "kind": e.point.kind,
+                "local": e.point.local,
+                "residual": e.point.residual,
+                "gain": e.point.gain,
+                "escape": e.point.escape,
                 "escape_bound": e.point.escape_bound,
             },
             "kkt_residual": None if e.kkt is None else e.kkt.residual,
@@ -119,7 +143,7 @@ def as_dict(e: Explanation) -> dict[str, Any]:
         ],
         "claims": [v.to_dict() for v in e.claims],
         "skipped": dict(e.skipped),
-    }  # fmt: skip
+    }
 
 
 def _optimum(e: Explanation) -> dict[str, Any] | None:
@@ -135,8 +159,11 @@ def _optimum(e: Explanation) -> dict[str, Any] | None:
         if e.small is not None:
             W, a = e.small.weights()
             found["small_interpolator"] = {
-                "neurons": e.small.m, "norm2": float(np.sum(W**2) + np.sum(a**2)), "W": W, "a": a,
-            }  # fmt: skip
+                "neurons": e.small.m,
+                "norm2": float(np.sum(W**2) + np.sum(a**2)),
+                "W": W,
+                "a": a,
+            }
     else:
         found |= {"margin": o.margin, "upper_bound": o.upper_bound}
     return found

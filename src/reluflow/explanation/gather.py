@@ -121,19 +121,33 @@ def _gather(
         small = interpolator(problem, point) if light else None
     big = stages.run(
         "larger scale", lambda: from_large(problem, net), "" if light else too_large(problem)
-    )  # fmt: skip
+    )
     claims = stages.run(
         "claims",
         lambda: claims_of(problem, run, net),
         large or ("" if process else "no prediction"),
     )
     return Explanation(
-        problem=problem, net=net, settings=settings, landscape=landscape, alignment=alignment,
-        process=process, wide=wide, run=run, groups=groups, comparison=compared, seen=seen,
-        point=point, kkt=multipliers, optimum=optimum, small=small, large=big,
+        problem=problem,
+        net=net,
+        settings=settings,
+        landscape=landscape,
+        alignment=alignment,
+        process=process,
+        wide=wide,
+        run=run,
+        groups=groups,
+        comparison=compared,
+        seen=seen,
+        point=point,
+        kkt=multipliers,
+        optimum=optimum,
+        small=small,
+        large=big,
         certificates=tuple(certificates_of(problem, run, point, optimum)),
-        claims=tuple(claims or ()), skipped=stages.skipped,
-    )  # fmt: skip
+        claims=tuple(claims or ()),
+        skipped=stages.skipped,
+    )
 
 
 def _limit(problem: Problem, net: Network | None, seconds: float) -> Any:

@@ -39,10 +39,23 @@ def nothing_to_learn(
         run.save(folder / WORK / RUN)
     end = float(problem.value(problem.outputs(run.final)))
     return Explanation(
-        problem=problem, net=net, settings=settings, landscape=landscape,
-        alignment=align(problem, net, paths=False, extremal=landscape), process=process, wide=None,
-        run=run, groups=(), seen=None, point=None, kkt=None, optimum=None, small=None, large=None,
+        problem=problem,
+        net=net,
+        settings=settings,
+        landscape=landscape,
+        alignment=align(problem, net, paths=False, extremal=landscape),
+        process=process,
+        wide=None,
+        run=run,
+        groups=(),
+        seen=None,
+        point=None,
+        kkt=None,
+        optimum=None,
+        small=None,
+        large=None,
         comparison=compare(process, run, real_times(run), float(net.log_norms.max()), end),
-        certificates=(), claims=(),
+        certificates=(),
+        claims=(),
         skipped={stage: _WHY for stage in ("infinite width", "optimum", "larger scale", "claims")},
-    )  # fmt: skip
+    )

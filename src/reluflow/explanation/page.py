@@ -165,18 +165,23 @@ def _circle(e: Explanation) -> Panel:
     height = G(e.problem, np.column_stack([np.cos(angle), np.sin(angle)]))
     traces: list[Trace] = [Rule(0.0, "y"), Line(np.degrees(angle), height, color="tab:blue")]
     for kind, marker, colour, name in (
-        ("max", "^", POSITIVE, "maximum"), ("min", "v", NEGATIVE, "minimum"),
+        ("max", "^", POSITIVE, "maximum"),
+        ("min", "v", NEGATIVE, "minimum"),
         ("saddle", "D", "darkorange", "saddle"),
-    ):  # fmt: skip
+    ):
         rows = e.landscape.of_kind(kind)
         if rows.size:
             v = e.landscape.vectors[rows]
             where = np.degrees(np.arctan2(v[:, 1], v[:, 0]))
             traces.append(Points(where, e.landscape.values[rows], name, colour, marker, 40.0))
     return Panel(
-        traces, "landscape of the silent network", "angle of w (degrees)", "G(w)",
-        xlim=(-180.0, 180.0), legend="best" if len(traces) > 2 else "",
-    )  # fmt: skip
+        traces,
+        "landscape of the silent network",
+        "angle of w (degrees)",
+        "G(w)",
+        xlim=(-180.0, 180.0),
+        legend="best" if len(traces) > 2 else "",
+    )
 
 
 def _heat(e: Explanation) -> Panel:
@@ -185,10 +190,13 @@ def _heat(e: Explanation) -> Panel:
     values = np.array([strengths(e.problem, g.direction) * np.sign(g.direction) for g in groups])
     extent = (-0.5, e.problem.d - 0.5, len(groups) - 0.5, -0.5)
     return Panel(
-        [Image(values, extent, bar=True)], "what the directions at the end read",
-        "feature", "direction", xnames=feature_names(e.problem),
+        [Image(values, extent, bar=True)],
+        "what the directions at the end read",
+        "feature",
+        "direction",
+        xnames=feature_names(e.problem),
         ynames=[str(i + 1) for i in range(len(groups))],
-    )  # fmt: skip
+    )
 
 
 def _jumps(page: Page, e: Explanation) -> None:

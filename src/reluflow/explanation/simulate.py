@@ -133,8 +133,10 @@ def simulate(
         observe += ["normalized_margin", "accuracy"] if problem.loss.margin else []
     recorded: dict[str, Any] = {"observe": observe, "states": keep}
     saved: dict[str, Any] = {
-        "checkpoint": checkpoint, "checkpoint_seconds": _WRITE_SECONDS, "progress": progress,
-    }  # fmt: skip
+        "checkpoint": checkpoint,
+        "checkpoint_seconds": _WRITE_SECONDS,
+        "progress": progress,
+    }
     if settings.lr is not None:
         from reluflow.descent.descend import descend
 
@@ -162,9 +164,16 @@ def simulate(
     else:
         stops.append(Spent(settings.seconds))
     return flow(
-        problem, net, save=Spaced(unit), stop=stops, kinks=not wide,
-        clock="loss" if margin else "time", **budget, **recorded, **saved,
-    )  # fmt: skip
+        problem,
+        net,
+        save=Spaced(unit),
+        stop=stops,
+        kinks=not wide,
+        clock="loss" if margin else "time",
+        **budget,
+        **recorded,
+        **saved,
+    )
 
 
 def real_times(run: Trajectory) -> Array:

@@ -12,9 +12,16 @@ from reluflow.runtime import Progress
 
 T = TypeVar("T")
 STAGES = (
-    "directions", "alignment", "limit process", "infinite width", "optimum", "simulation", "end",
-    "larger scale", "claims",
-)  # fmt: skip
+    "directions",
+    "alignment",
+    "limit process",
+    "infinite width",
+    "optimum",
+    "simulation",
+    "end",
+    "larger scale",
+    "claims",
+)
 
 
 class Stages:

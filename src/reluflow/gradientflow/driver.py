@@ -243,9 +243,13 @@ class Driver:
             "cost_values": np.array([solver.cost[k] for k in names]),
             "events": np.vstack([np.empty((0, 4)), *solver.events]),
             "log_times": np.array(self.log_times),
-            "Z": s.Z, "ls": s.ls, "U": s.U, "gid": s.gid, "C": s.C,
+            "Z": s.Z,
+            "ls": s.ls,
+            "U": s.U,
+            "gid": s.gid,
+            "C": s.C,
             "growth": s.growth,
-        }  # fmt: skip
+        }
 
     def unpack(self, packed: Mapping[str, NDArray]) -> None:
         """Restore what :meth:`pack` gave."""

@@ -121,9 +121,15 @@ def flow(
     keep = states if states is not None else not observables
     recorder = Recorder(problem, policy, observables, keep, end, whole=False)
     settings = {
-        "kind": "flow", "rtol": rtol, "clock": clock, "on_branch": on_branch, "kinks": kinks,
-        "t_end": end, "max_steps": max_steps, "stop": repr(stops),
-    }  # fmt: skip
+        "kind": "flow",
+        "rtol": rtol,
+        "clock": clock,
+        "on_branch": on_branch,
+        "kinks": kinks,
+        "t_end": end,
+        "max_steps": max_steps,
+        "stop": repr(stops),
+    }
     arrays = {"X": problem.X, "y": problem.y, "W": net.W, "a": net.a, "ls": net.log_factors}
     what = {**settings, "problem": problem.spec, "saved": recorder.describe()}
     key = fingerprint(arrays, what)
@@ -132,9 +138,19 @@ def flow(
         from reluflow.gradientflow.wide_run import flow_wide
 
         return flow_wide(
-            problem, net, data, recorder, stops, end, rtol, max_steps, max_seconds, progress,
-            saved, settings,
-        )  # fmt: skip
+            problem,
+            net,
+            data,
+            recorder,
+            stops,
+            end,
+            rtol,
+            max_steps,
+            max_seconds,
+            progress,
+            saved,
+            settings,
+        )
     ridge = STAY if on_branch == "stay" else LEAVE
     state, events = begin(problem, net, data, ridge)
     solver = Solver(state, rtol, ridge)

@@ -63,9 +63,19 @@ class Trial:
     def _stages(self, first: int, last: int, v: Array, new: Array) -> None:
         s = self.now.state
         rk.stages(
-            s.data, s.cones, self.method, self.frame, self.extra, first, last, s.C, self.K,
-            *self.field, v, new,
-        )  # fmt: skip
+            s.data,
+            s.cones,
+            self.method,
+            self.frame,
+            self.extra,
+            first,
+            last,
+            s.C,
+            self.K,
+            *self.field,
+            v,
+            new,
+        )
 
     def sample(self) -> None:
         """Sample the pull, and log L, at nodes within the step."""
@@ -116,9 +126,22 @@ class Trial:
             self.sample()
         found = np.empty(s.gid.size, np.int64)
         count = scan(
-            s.data, s.cones, self.frame, s.U, s.faces, self.F, self.cn, s.members,
-            s.single, s.wheel, self._rules(), self.ways, found, self.theta, self.kink,
-        )  # fmt: skip
+            s.data,
+            s.cones,
+            self.frame,
+            s.U,
+            s.faces,
+            self.F,
+            self.cn,
+            s.members,
+            s.single,
+            s.wheel,
+            self._rules(),
+            self.ways,
+            found,
+            self.theta,
+            self.kink,
+        )
         return np.sort(found[:count])
 
     def contributions(self, which: Index) -> Array:
@@ -142,7 +165,25 @@ class Trial:
         V = np.empty((which.size, s.U.shape[1]), np.int8)
         events = np.zeros((1 + 8 * V.size + 64, 4))
         trace_some(
-            s.data, self.method, s.cones, self.frame, s.members, which, self.theta, self.kink,
-            theta, s.U, self.F, self.cn, rules, now.t, Z, ls, V, events, self.extra, record,
-        )  # fmt: skip
+            s.data,
+            self.method,
+            s.cones,
+            self.frame,
+            s.members,
+            which,
+            self.theta,
+            self.kink,
+            theta,
+            s.U,
+            self.F,
+            self.cn,
+            rules,
+            now.t,
+            Z,
+            ls,
+            V,
+            events,
+            self.extra,
+            record,
+        )
         return Z, ls, V, events

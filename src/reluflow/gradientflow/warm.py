@@ -30,15 +30,52 @@ def largest() -> list[tuple[Any, tuple[Any, ...]]]:
     rules, wheel = Rules(1.0, 1.0, 1.0, 0), empty_wheel(flags, 1)
     return [
         (leap_all, (data, signs, members, flags, one, 1.0, 0.0, 0, signs, two)),
-        (trace_some, (
-            data, method(), cones, frame, members, index, one, index, 1.0, signs, three, two,
-            rules, 0.0, two, one, signs, two, two, True,
-        )),
-        (scan, (
-            data, cones, frame, signs, flags, three, two, members, index, wheel, rules, one,
-            index, one, index,
-        )),
-    ]  # fmt: skip
+        (
+            trace_some,
+            (
+                data,
+                method(),
+                cones,
+                frame,
+                members,
+                index,
+                one,
+                index,
+                1.0,
+                signs,
+                three,
+                two,
+                rules,
+                0.0,
+                two,
+                one,
+                signs,
+                two,
+                two,
+                True,
+            ),
+        ),
+        (
+            scan,
+            (
+                data,
+                cones,
+                frame,
+                signs,
+                flags,
+                three,
+                two,
+                members,
+                index,
+                wheel,
+                rules,
+                one,
+                index,
+                one,
+                index,
+            ),
+        ),
+    ]
 
 
 def compiled(kernel: Any) -> bool:

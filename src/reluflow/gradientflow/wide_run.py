@@ -75,8 +75,9 @@ class WideRun:
         last = wide.t + theta * step.h
         while (wanted := self.recorder.next()) < last:
             part = max(wanted - wide.t, 0.0) / step.h
-            self._record(wanted, self.network(wide.within(step, part)),
-                         wide.log_time_at(step, part))  # fmt: skip
+            self._record(
+                wanted, self.network(wide.within(step, part)), wide.log_time_at(step, part)
+            )
         if theta < 1.0:
             wide.log_time = wide.log_time_at(step, theta)
             wide.Z, wide.t = wide.within(step, theta), last
@@ -138,9 +139,15 @@ class WideRun:
         w = self.wide
         numbers = [w.t, w.log_time, w.h, w.log_loss, w.last_error]
         counts = [w.steps, w.rejected, w.evaluations]
-        return {**self.recorder.pack(), "Z": w.Z, "ls": w.ls, "rate": w.rate,
-                "numbers": np.array(numbers), "counts": np.array(counts),
-                "log_times": np.array(self.log_times)}  # fmt: skip
+        return {
+            **self.recorder.pack(),
+            "Z": w.Z,
+            "ls": w.ls,
+            "rate": w.rate,
+            "numbers": np.array(numbers),
+            "counts": np.array(counts),
+            "log_times": np.array(self.log_times),
+        }
 
     def unpack(self, packed: Mapping[str, NDArray]) -> None:
         """Restore what :meth:`pack` gave."""
@@ -202,8 +209,12 @@ def flow_wide(
         checkpoint.write(run.pack())
     else:
         checkpoint.remove()
-    cost = {"steps": wide.steps, "rejected": wide.rejected, "evaluations": wide.evaluations,
-            "log_time": wide.log_time}  # fmt: skip
+    cost = {
+        "steps": wide.steps,
+        "rejected": wide.rejected,
+        "evaluations": wide.evaluations,
+        "log_time": wide.log_time,
+    }
     done = recorder.trajectory(run.network(), status, cost, settings)
     if not data.by_loss:
         return done

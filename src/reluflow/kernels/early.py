@@ -34,9 +34,27 @@ def _unit(w, a, out):
 
 @njit(cache=True)
 def _follow(
-    j, W, a, sides, X, c, leak, hold, floor, times, value, again, keep, most,
-    found, V, states, counts, first, log,
-):  # fmt: skip
+    j,
+    W,
+    a,
+    sides,
+    X,
+    c,
+    leak,
+    hold,
+    floor,
+    times,
+    value,
+    again,
+    keep,
+    most,
+    found,
+    V,
+    states,
+    counts,
+    first,
+    log,
+):
     """Follow neurons j, j + 1, ... to their ends, or past the last of ``times``.
 
     ``sides`` (m, n), or (0, n) when none is remembered, is brought to the end. ``hold`` (m,) says
@@ -109,9 +127,27 @@ def _follow_all(W, a, sides, X, c, leak, hold, floor, times, value, again, keep,
     j = 0
     while j < m:
         j = _follow(
-            j, W, a, sides, X, c, leak, hold, floor, times, value, again, keep, most,
-            found, V, states, counts, first, log,
-        )  # fmt: skip
+            j,
+            W,
+            a,
+            sides,
+            X,
+            c,
+            leak,
+            hold,
+            floor,
+            times,
+            value,
+            again,
+            keep,
+            most,
+            found,
+            V,
+            states,
+            counts,
+            first,
+            log,
+        )
         if j < m:
             log = np.concatenate([log, np.empty((log.shape[0], 3))])
     return found, V, states, counts, first, log

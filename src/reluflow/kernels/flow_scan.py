@@ -97,9 +97,22 @@ def room(u, faces, ch, sh, rows, reach, beta, Z, j):
 
 @njit(cache=True)
 def scan(
-    data, cones, frame, U, faces, F, cn, members, single, wheel, rules, ways, found,
-    theta, sample,
-):  # fmt: skip
+    data,
+    cones,
+    frame,
+    U,
+    faces,
+    F,
+    cn,
+    members,
+    single,
+    wheel,
+    rules,
+    ways,
+    found,
+    theta,
+    sample,
+):
     """First events of neurons in a step: theta[j] in [0, 1] and its sample, for those who have one.
 
     They are listed in ``found``; returns their number. A neuron of a lumped cone is looked at only
@@ -148,9 +161,14 @@ def scan(
                     continue
             path_of(cones, members, F, j, path)
             x, hit = first_event(
-                data, U[own], path, frame.unit[own], frame.rate[own] * frame.h, faces[own],
+                data,
+                U[own],
+                path,
+                frame.unit[own],
+                frame.rate[own] * frame.h,
+                faces[own],
                 rules.noise,
-            )  # fmt: skip
+            )
             if x <= 1.0 and x < ends[own]:
                 theta[j], sample[j] = x, hit
                 if ends[own] > 1.0:

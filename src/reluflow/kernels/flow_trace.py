@@ -152,9 +152,27 @@ def carry(data, method, z, u, theta, hi, h, cn, rules, noise, grown, weight, ext
 
 @njit(cache=True)
 def trace_some(
-    data, method, cones, frame, members, which, theta, sample, hi, U, F, cn, rules, start,
-    Zt, lt, V, events, extra, record,
-):  # fmt: skip
+    data,
+    method,
+    cones,
+    frame,
+    members,
+    which,
+    theta,
+    sample,
+    hi,
+    U,
+    F,
+    cn,
+    rules,
+    start,
+    Zt,
+    lt,
+    V,
+    events,
+    extra,
+    record,
+):
     """Carry the listed neurons from their first events (theta, sample) to theta hi.
 
     Zt, lt, V receive unit vectors, log-scales and patterns (rows follow ``which``). With

@@ -154,7 +154,9 @@ def _figure(
     resumed: bool = False,
 ) -> Figure:
     return Figure(
-        spec.paper, spec.name, spec.title,
+        spec.paper,
+        spec.name,
+        spec.title,
         files=tuple(folder / name for name in stored["pictures"]),
         numbers=stored["numbers"],
         summary=tuple(stored["summary"]),
@@ -165,7 +167,7 @@ def _figure(
         films=tuple(stored["films"]),
         seconds=stored["seconds"],
         resumed=resumed,
-    )  # fmt: skip
+    )
 
 
 def _render(drawn: Drawn, folder: Path, stem: str) -> tuple[list[str], list[dict[str, Any]]]:

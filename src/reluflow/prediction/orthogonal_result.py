@@ -137,9 +137,16 @@ class ProcessBuilder:
         if self.start.net is None:
             return None
         return jump_offsets(
-            np.array(starts), story.times, story.groups, story.sets, story.sizes, self.y, self.M,
-            self.rate, self.tol,
-        )  # fmt: skip
+            np.array(starts),
+            story.times,
+            story.groups,
+            story.sets,
+            story.sizes,
+            self.y,
+            self.M,
+            self.rate,
+            self.tol,
+        )
 
     def residuals(self, story: Story, sizes: Array) -> Array:
         """Size of the gradient at each saddle, which rounding alone keeps from zero."""
@@ -170,17 +177,23 @@ class ProcessBuilder:
         if story.tie is not None:
             first = ", ".join(str(self.columns[g]) for g in story.tie[:6])
             more = f" and {story.tie.size - 6} more" if story.tie.size > 6 else ""
-            ending, status = "tie", (
-                f"After {K} jumps the groups of neurons {first}{more} reach size 1 together and "
-                "share samples: signs and labels do not determine who fits them."
-            )  # fmt: skip
+            ending, status = (
+                "tie",
+                (
+                    f"After {K} jumps the groups of neurons {first}{more} reach size 1 together and "
+                    "share samples: signs and labels do not determine who fits them."
+                ),
+            )
             if story.cut:
                 status += " Not all continuations were followed: raise most_branches."
         elif unfitted.any():
-            ending, status = "spurious", (
-                f"No neuron of the right sign is active on {int(unfitted.sum())} of the {n} "
-                f"samples, which stay unfitted; one more neuron could grow at rate {gain:.6g}."
-            )  # fmt: skip
+            ending, status = (
+                "spurious",
+                (
+                    f"No neuron of the right sign is active on {int(unfitted.sum())} of the {n} "
+                    f"samples, which stay unfitted; one more neuron could grow at rate {gain:.6g}."
+                ),
+            )
         else:
             ending, status = "interpolates", f"All {n} samples are fitted: the limit interpolates."
         return {"status": status, "ending": ending, "gain": gain, "gain_bound": gain}

@@ -29,9 +29,13 @@ class Story:
     def copy(self) -> Story:
         """The same history, to be continued differently."""
         return Story(
-            list(self.times), list(self.groups), list(self.sets), list(self.gaps),
-            list(self.sizes), list(self.exponents),
-        )  # fmt: skip
+            list(self.times),
+            list(self.groups),
+            list(self.sets),
+            list(self.gaps),
+            list(self.sizes),
+            list(self.exponents),
+        )
 
 
 @dataclass
@@ -46,9 +50,12 @@ class _State:
 
     def copy(self) -> _State:
         return _State(
-            self.unfitted.copy(), self.squares.copy(), self.beta.copy(), self.dormant.copy(),
+            self.unfitted.copy(),
+            self.squares.copy(),
+            self.beta.copy(),
+            self.dormant.copy(),
             self.tau,
-        )  # fmt: skip
+        )
 
 
 class Rounds:

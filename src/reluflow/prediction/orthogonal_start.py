@@ -31,9 +31,14 @@ class UnitVectors(Problem):
         if labels.size == 0:
             raise ReluflowError("y is empty: expected at least one label")
         self.__dict__.update(
-            y=labels, loss=HalfSquare(), leak=0.0, reduction="mean", bias=None,
-            name="unit vectors", known=MappingProxyType({}),
-        )  # fmt: skip
+            y=labels,
+            loss=HalfSquare(),
+            leak=0.0,
+            reduction="mean",
+            bias=None,
+            name="unit vectors",
+            known=MappingProxyType({}),
+        )
 
     @cached_property
     def X(self) -> Array:

@@ -26,8 +26,12 @@ ON_BALANCE = ", exact balance"
 
 _CONCLUSIONS = ("interpolates", "spurious", "global", "stationary", "infinity")
 ENDINGS = (
-    *_CONCLUSIONS, *(f"{word}{ON_BALANCE}" for word in _CONCLUSIONS), "tie", "budget", "unresolved",
-)  # fmt: skip
+    *_CONCLUSIONS,
+    *(f"{word}{ON_BALANCE}" for word in _CONCLUSIONS),
+    "tie",
+    "budget",
+    "unresolved",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

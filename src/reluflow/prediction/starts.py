@@ -174,8 +174,10 @@ def from_infinite_width(problem: Problem) -> Start:
     words = "every basin of positive measure is populated"
     if not found.exact:
         words = "every basin that was found is populated; the list may not be complete"
-    flat = [k.startswith(("weak", "flat")) and (p > 0).any()
-            for k, p in zip(found.kinds, found.patterns, strict=True)]  # fmt: skip
+    flat = [
+        k.startswith(("weak", "flat")) and (p > 0).any()
+        for k, p in zip(found.kinds, found.patterns, strict=True)
+    ]
     if any(flat):
         notes.append("neurons on the set of directions that feel no pull at first")
     return Start(

@@ -104,9 +104,14 @@ def loss_panel(
     scale = "log" if margin and positive.size else "linear"
     top = 1.05 * float(run.loss.max()) if scale == "linear" else None
     return Panel(
-        traces, "loss", ylabel="loss", yscale=scale, ylim=None if not top else (0.0, top),
-        legend="below" if len(traces) > 1 else "", **axis,
-    )  # fmt: skip
+        traces,
+        "loss",
+        ylabel="loss",
+        yscale=scale,
+        ylim=None if not top else (0.0, top),
+        legend="below" if len(traces) > 1 else "",
+        **axis,
+    )
 
 
 def _drawn(sizes: Array) -> NDArray[np.intp]:

@@ -105,9 +105,14 @@ def neurons_panel(
     colours = np.array([NEGATIVE, NEUTRAL, POSITIVE])[np.sign(net.a).astype(int) + 1]
     dense = rows.size > 500
     neurons = Points(
-        theta[rows], norm[rows], color=colours[rows].tolist(), marker="." if dense else "*",
-        size=6 if dense else 28, alpha=0.5 if dense else 0.9, clip=size is not None,
-    )  # fmt: skip
+        theta[rows],
+        norm[rows],
+        color=colours[rows].tolist(),
+        marker="." if dense else "*",
+        size=6 if dense else 28,
+        alpha=0.5 if dense else 0.9,
+        clip=size is not None,
+    )
     traces: list[Trace] = [neurons]
     if problem is not None:
         traces += _samples(problem, _RIM * outer)

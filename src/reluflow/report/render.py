@@ -98,9 +98,14 @@ def _draw_trace(ax: Any, trace: Trace) -> None:
     elif isinstance(trace, Band):
         how = {"color": trace.color} if trace.color else {}
         ax.fill_between(
-            trace.x, trace.low, trace.high, alpha=trace.alpha, lw=0, label=trace.label or None,
+            trace.x,
+            trace.low,
+            trace.high,
+            alpha=trace.alpha,
+            lw=0,
+            label=trace.label or None,
             **how,
-        )  # fmt: skip
+        )
     elif isinstance(trace, Rule):
         _draw_rule(ax, trace)
     else:
@@ -113,10 +118,18 @@ def _draw_points(ax: Any, trace: Points) -> None:
     if isinstance(trace.color, str):
         how = {"color": trace.color}
     ax.scatter(
-        x, trace.y, marker=trace.marker, s=trace.size, alpha=trace.alpha,
-        linewidths=1.2 if trace.marker in "+x" else 0.0, label=trace.label or None,
-        rasterized=x.size > MANY, clip_on=trace.clip, zorder=3, **how,
-    )  # fmt: skip
+        x,
+        trace.y,
+        marker=trace.marker,
+        s=trace.size,
+        alpha=trace.alpha,
+        linewidths=1.2 if trace.marker in "+x" else 0.0,
+        label=trace.label or None,
+        rasterized=x.size > MANY,
+        clip_on=trace.clip,
+        zorder=3,
+        **how,
+    )
 
 
 def _draw_rule(ax: Any, trace: Rule) -> None:
@@ -125,12 +138,16 @@ def _draw_rule(ax: Any, trace: Rule) -> None:
     if trace.text:
         upright, left = trace.axis == "x", trace.axis == "y" or trace.side == "left"
         ax.annotate(
-            trace.text, (trace.at, trace.place) if upright else (0.98, trace.at),
+            trace.text,
+            (trace.at, trace.place) if upright else (0.98, trace.at),
             xycoords=ax.get_xaxis_transform() if upright else ax.get_yaxis_transform(),
-            xytext=(-4 if left else 4, 0), textcoords="offset points", fontsize="small",
-            color=ax.xaxis.label.get_color(), ha="right" if left else "left",
+            xytext=(-4 if left else 4, 0),
+            textcoords="offset points",
+            fontsize="small",
+            color=ax.xaxis.label.get_color(),
+            ha="right" if left else "left",
             va="top" if upright else "bottom",
-        )  # fmt: skip
+        )
 
 
 def _draw_image(ax: Any, trace: Image) -> None:
@@ -194,10 +211,14 @@ def to_svg(panel: Panel, width: float = 4.6, height: float = 3.4) -> str:
     style: dict[Any, Any] = {
         name: _INK
         for name in (
-            "text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color",
+            "text.color",
+            "axes.labelcolor",
+            "axes.edgecolor",
+            "xtick.color",
+            "ytick.color",
             "grid.color",
         )
-    }  # fmt: skip
+    }
     size = (width, 0.92 * width if panel.polar else height)
     with matplotlib.rc_context({**style, "svg.fonttype": "path", "svg.hashsalt": "reluflow"}):
         canvas = Canvas(figsize=size, layout="constrained")

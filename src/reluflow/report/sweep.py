@@ -73,9 +73,14 @@ def plot_sweep(
 
 
 def _lines(
-    frame: pandas.DataFrame, x: str, y: Sequence[str], by: str, labels: dict[str, Any],
-    xscale: str, yscale: str,
-) -> Panel:  # fmt: skip
+    frame: pandas.DataFrame,
+    x: str,
+    y: Sequence[str],
+    by: str,
+    labels: dict[str, Any],
+    xscale: str,
+    yscale: str,
+) -> Panel:
     groups = _groups(frame, by)
     traces: list[Any] = []
     for i, (label, part) in enumerate(groups):

@@ -23,9 +23,22 @@ if TYPE_CHECKING:
 RUNS = ("descend", "flow", "limit", "align", "max_margin", "min_norm")
 _WITHOUT_START = ("max_margin", "min_norm")
 _MANAGED = {
-    "problem", "net", "save", "observe", "states", "progress", "checkpoint", "checkpoint_seconds",
-    "stop", "rng", "paths", "extremal", "pull", "directions", "signs",
-}  # fmt: skip
+    "problem",
+    "net",
+    "save",
+    "observe",
+    "states",
+    "progress",
+    "checkpoint",
+    "checkpoint_seconds",
+    "stop",
+    "rng",
+    "paths",
+    "extremal",
+    "pull",
+    "directions",
+    "signs",
+}
 _STOPS = ("loss_below", "stationary", "settled")
 _JUDGED = ("kind", "residual", "gain", "excess")  # of reluflow.stationarity at the end
 
@@ -139,9 +152,13 @@ def _same_problem(options: str) -> Problem:
 
 
 def _trained(
-    task: str, problem: Problem, net: Network, options: dict[str, Any],
-    seeds: np.random.SeedSequence, observe: Sequence[str],
-) -> Outcome:  # fmt: skip
+    task: str,
+    problem: Problem,
+    net: Network,
+    options: dict[str, Any],
+    seeds: np.random.SeedSequence,
+    observe: Sequence[str],
+) -> Outcome:
     run: Trajectory
     if task == "descend":
         from reluflow.descent.descend import descend
@@ -158,9 +175,12 @@ def _trained(
         "loss": loss,
         "log_loss": float(problem.log_value(problem.outputs(run.final))),
         **_measured(problem, run.final, observe),
-        **{f"cost.{k}": v for k, v in run.cost.items()
-           if isinstance(v, int | float | np.number) and k != "seconds"},
-    }  # fmt: skip
+        **{
+            f"cost.{k}": v
+            for k, v in run.cost.items()
+            if isinstance(v, int | float | np.number) and k != "seconds"
+        },
+    }
     return Outcome(values, str(run.status), run)
 
 
@@ -235,8 +255,17 @@ def _optimum(
     if options.get("model") != "linear":
         options["rng"] = np.random.default_rng(seeds)
     found = getattr(optimum, task)(problem, **options)
-    names = ("margin", "upper_bound", "norm2", "lower_bound", "gap", "error", "exact", "rounds",
-             "cones")  # fmt: skip
+    names = (
+        "margin",
+        "upper_bound",
+        "norm2",
+        "lower_bound",
+        "gap",
+        "error",
+        "exact",
+        "rounds",
+        "cones",
+    )
     values = {name: getattr(found, name) for name in names if hasattr(found, name)}
     return Outcome(values, str(getattr(found, "status", "")))
 

@@ -138,9 +138,10 @@ def read_rows(out: Path) -> Iterator[Row]:
         new = rows_at(journal, offsets_of(journal, title["points"]))
     old = _table_rows(out)
     both = heapq.merge(
-        ((row["index"], 1, row) for row in old), ((row["index"], 0, row) for row in new),
+        ((row["index"], 1, row) for row in old),
+        ((row["index"], 0, row) for row in new),
         key=lambda item: item[:2],
-    )  # fmt: skip
+    )
     for _, same in itertools.groupby(both, key=lambda item: item[0]):
         yield next(same)[2]
 
@@ -165,8 +166,13 @@ def write_table(out: Path, title: Mapping[str, Any]) -> None:
             kinds[name] = _kind(kinds.get(name), value)
     first = ["index", "point", "seed", "draw"]
     names = [*first, *(n for n in kinds if n not in (*first, "seconds")), "seconds"]
-    types = {"": arrow.string(), "str": arrow.string(), "bool": arrow.bool_(),
-             "int": arrow.int64(), "float": arrow.float64()}  # fmt: skip
+    types = {
+        "": arrow.string(),
+        "str": arrow.string(),
+        "bool": arrow.bool_(),
+        "int": arrow.int64(),
+        "float": arrow.float64(),
+    }
     schema = arrow.schema(
         [(name, types[kinds.get(name, "")]) for name in names],
         metadata={_KEY: json.dumps(title).encode()},

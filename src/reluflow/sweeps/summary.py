@@ -44,9 +44,10 @@ def summary(
         if not 0.0 <= q <= 1.0:
             raise ReluflowError(f"quantiles lie between 0 and 1, got {q}")
     steady = {
-        name for name in of
+        name
+        for name in of
         if (frame.groupby(by)[name].nunique().max() if by else frame[name].nunique()) <= 1
-    }  # fmt: skip
+    }
     groups: Any = frame.groupby(by, sort=True) if by else [((), frame)]
     rows = []
     for key, part in groups:

@@ -109,9 +109,12 @@ def sweep(
         raise ReluflowError("keep stores runs beside the table: give out= as well")
     resolve(job.task).check(points, job.observe)
     whole = {
-        "task": job.task, **points.describe(), "observe": list(observe), "keep": job.keep,
+        "task": job.task,
+        **points.describe(),
+        "observe": list(observe),
+        "keep": job.keep,
         "version": __version__,
-    }  # fmt: skip
+    }
     title = {"sweep": whole, "id": digest(whole), "points": len(points), "plot": dict(plot or {})}
     store = Memory(len(points)) if out is None else Store(Path(out), title, len(points), new)
     try:

@@ -72,9 +72,14 @@ def _head(point: Point, status: str, message: str) -> Row:
         for k, v in point.settings.items()
     }
     return {
-        "index": point.index, "point": point.id, "seed": point.seed, "draw": point.draw,
-        **settings, "status": status, "message": message,
-    }  # fmt: skip
+        "index": point.index,
+        "point": point.id,
+        "seed": point.seed,
+        "draw": point.draw,
+        **settings,
+        "status": status,
+        "message": message,
+    }
 
 
 def _plain_results(outcome: Outcome, settings: Mapping[str, Any]) -> Row:

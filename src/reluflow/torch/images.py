@@ -27,9 +27,16 @@ _MAX_BYTES = 1 << 26  # twice a batch file
 _MAX_ARRAY = 1 << 28
 _INTEGERS = tuple(f"{sign}{size}" for sign in "ui" for size in (1, 2, 4, 8))
 _BROKEN = (
-    pickle.UnpicklingError, EOFError, ImportError, MemoryError, OverflowError, AttributeError,
-    LookupError, TypeError, ValueError,
-)  # fmt: skip
+    pickle.UnpicklingError,
+    EOFError,
+    ImportError,
+    MemoryError,
+    OverflowError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 
 
 def mnist_images(

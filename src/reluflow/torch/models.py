@@ -88,10 +88,17 @@ class SmallCNN(nn.Module):
         super().__init__()
         self.n_features = 4 * width
         self.body = nn.Sequential(
-            _conv(3, width, 3, 2), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
-            _conv(width, 2 * width, 3, 2), nn.BatchNorm2d(2 * width), nn.ReLU(),
-            _conv(2 * width, 4 * width, 3, 2), nn.BatchNorm2d(4 * width), nn.ReLU(),
-        )  # fmt: skip
+            _conv(3, width, 3, 2),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2, 1),
+            _conv(width, 2 * width, 3, 2),
+            nn.BatchNorm2d(2 * width),
+            nn.ReLU(),
+            _conv(2 * width, 4 * width, 3, 2),
+            nn.BatchNorm2d(4 * width),
+            nn.ReLU(),
+        )
         self.fc = nn.Linear(self.n_features, classes)
 
     def features(self, x: Tensor) -> Tensor:

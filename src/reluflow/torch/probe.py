@@ -154,9 +154,11 @@ def drop(scores: Sequence[Mapping[int, Score]], early: int, late: int) -> Drop:
     lost = before - after
     if len(lost) > 1:
         sd = float(lost.std(ddof=1))
-        p = float(stats.ttest_rel(before, after, alternative="greater").pvalue) if sd > 0 else (
-            0.0 if lost.mean() > 0 else 1.0
-        )  # fmt: skip
+        p = (
+            float(stats.ttest_rel(before, after, alternative="greater").pvalue)
+            if sd > 0
+            else (0.0 if lost.mean() > 0 else 1.0)
+        )
         return Drop(early, late, float(lost.mean()), sd, p, "paired t over runs", len(lost))
     first, last = scores[0][early].right, scores[0][late].right
     worse, better = int((first & ~last).sum()), int((~first & last).sum())

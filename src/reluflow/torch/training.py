@@ -71,9 +71,12 @@ def train(
     model.to(where, memory_format=torch.channels_last)  # type: ignore[call-overload]
     data = Batches(part, labels, where)
     optimizer = torch.optim.SGD(
-        model.parameters(), lr=recipe.lr, momentum=recipe.momentum, nesterov=recipe.momentum > 0,
+        model.parameters(),
+        lr=recipe.lr,
+        momentum=recipe.momentum,
+        nesterov=recipe.momentum > 0,
         weight_decay=recipe.weight_decay,
-    )  # fmt: skip
+    )
     start = {name: value.cpu().numpy() for name, value in model.state_dict().items()}
     about = {**asdict(recipe), "labels": labels, "seed": seed, "look_at": sorted(look_at)}
     start["data"] = np.array([len(data), int(part.images[:: max(1, len(data) // 64)].sum())])
@@ -88,9 +91,13 @@ def train(
         for epoch in range(first + 1, last + 1):
             loss, right = _epoch(model, data, recipe, optimizer, epoch - 1, seed)
             records.append(
-                {"epoch": epoch, "loss": loss, "right": right,
-                 **_looked(look, look_at, epoch, model)}
-            )  # fmt: skip
+                {
+                    "epoch": epoch,
+                    "loss": loss,
+                    "right": right,
+                    **_looked(look, look_at, epoch, model),
+                }
+            )
             saved.write(_state(model, optimizer, records))
             bar.update(epoch, time.monotonic() - began, f"loss {loss:.3g}, right {right:.1%}")
             if stop.requested:

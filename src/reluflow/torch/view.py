@@ -110,14 +110,25 @@ class View:
                 cosine = self[name, "gradient_cosine"]
                 traces += _band(x, cosine, "own gradient", "tab:orange")
             panels.append(
-                Panel(traces, f"{name}: alignment", "step + 1", "cosine", "log", ylim=(-1.05, 1.05),
-                      legend="best" if traces else "")
-            )  # fmt: skip
+                Panel(
+                    traces,
+                    f"{name}: alignment",
+                    "step + 1",
+                    "cosine",
+                    "log",
+                    ylim=(-1.05, 1.05),
+                    legend="best" if traces else "",
+                )
+            )
             gather = [
                 Line(x, self[name, "condensation"], "condensation"),
-                Line(x, self[name, "stable_rank"] / self[name, "stable_rank"][0],
-                     "stable rank / start", "tab:green"),
-            ]  # fmt: skip
+                Line(
+                    x,
+                    self[name, "stable_rank"] / self[name, "stable_rank"][0],
+                    "stable rank / start",
+                    "tab:green",
+                ),
+            ]
             panels.append(
                 Panel(gather, f"{name}: condensation", "step + 1", "", "log", legend="best")
             )

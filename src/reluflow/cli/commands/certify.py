@@ -46,9 +46,12 @@ def certify(
     run = None
     if Path(what).suffix.lower() == ".nc":
         given = {
-            "--loss": loss, "--leak": leak, "--reduction": reduction, "--bias": bias,
+            "--loss": loss,
+            "--leak": leak,
+            "--reduction": reduction,
+            "--bias": bias,
             "--with": options or None,
-        }  # fmt: skip
+        }
         run = _stored(what, [name for name, value in given.items() if value is not None])
         problem = run.problem
     else:

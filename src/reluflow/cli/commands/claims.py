@@ -38,9 +38,11 @@ def claims(
 
     size = size_given("quick", scaled=scaled, full=full)
     given = {
-        f"--{size}": size != "quick", "--seed": seed != 0, "--seeds": seeds != 1,
+        f"--{size}": size != "quick",
+        "--seed": seed != 0,
+        "--seeds": seeds != 1,
         "--workers": workers is not None,
-    }  # fmt: skip
+    }
     idle = [name for name, on in given.items() if on]
     if idle and not run:
         raise ReluflowError(f"{idle[0]} is about running experiments: give --run with it")

@@ -59,9 +59,16 @@ def explain(
     old = report_on_other_data(out, settings.key(problem))
     try:
         found = tell(
-            problem, m, scale, seed, lr=lr, steps=steps, out=out, image_shape=shape,
+            problem,
+            m,
+            scale,
+            seed,
+            lr=lr,
+            steps=steps,
+            out=out,
+            image_shape=shape,
             seconds=seconds,
-        )  # fmt: skip
+        )
     except KeyboardInterrupt:
         raise Interrupted(f"the same command goes on from what is in {out}") from None
     if as_json:

@@ -88,11 +88,16 @@ def simulate(
         options=options,
         network={"m": m, "scale": scale, "log_scale": log_scale, "kind": kind, "seed": seed},
         run={
-            "lr": lr, "steps": steps, "batch_size": batch_size, "t_end": t_end,
-            "stop_loss": stop_loss, "clock": clock, "rtol": rtol,
+            "lr": lr,
+            "steps": steps,
+            "batch_size": batch_size,
+            "t_end": t_end,
+            "stop_loss": stop_loss,
+            "clock": clock,
+            "rtol": rtol,
         },
         save={"every": every, "geometric": geometric, "observe": observe or None},
-    )  # fmt: skip
+    )
     if Path(what).suffix.lower() == ".toml":
         config = read_config(what, changes)
     else:

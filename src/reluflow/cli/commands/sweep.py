@@ -55,11 +55,20 @@ def run(
     place = out or (Path(wanted.out) if wanted.out else Path(f"{path.stem}.parquet"))
     executor: Any = scheduler if scheduler is not None else ("serial" if workers == 0 else workers)
     table = sweep(
-        wanted.task, wanted.grid, seeds=wanted.seeds if seeds is None else seeds, out=place,
-        executor=executor, seed=wanted.seed, pair=wanted.pair, shared=wanted.shared,
-        observe=wanted.observe, keep=wanted.keep, retry=retry, new=new,
+        wanted.task,
+        wanted.grid,
+        seeds=wanted.seeds if seeds is None else seeds,
+        out=place,
+        executor=executor,
+        seed=wanted.seed,
+        pair=wanted.pair,
+        shared=wanted.shared,
+        observe=wanted.observe,
+        keep=wanted.keep,
+        retry=retry,
+        new=new,
         plot=wanted.plot.model_dump(),
-    )  # fmt: skip
+    )
     counts = table.counts()
     if as_json:
         print_json({"table": str(place), "id": table.title["id"], "points": table.points, **counts})
@@ -128,8 +137,15 @@ def plot(
     from reluflow.sweeps import read_table
 
     found = read_table(table)
-    given = {"kind": kind, "x": x, "y": y, "value": value, "by": by, "xscale": xscale,
-             "yscale": yscale}  # fmt: skip
+    given = {
+        "kind": kind,
+        "x": x,
+        "y": y,
+        "value": value,
+        "by": by,
+        "xscale": xscale,
+        "yscale": yscale,
+    }
     told = {name: option for name, option in given.items() if option}
     wanted = {**found.title.get("plot", {}), **told}
     wanted["kind"] = wanted.get("kind") or ("map" if wanted.get("value") else "lines")

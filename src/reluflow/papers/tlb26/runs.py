@@ -29,8 +29,15 @@ def draw(seed: int, index: int, mixed: bool) -> tuple[Problem, Network, float] |
     """One draw with its margin mu, None if it does not pass the filters of :func:`draws`."""
     rng = np.random.default_rng([seed, index])
     problem = datasets.orthonormal(16, law="normal" if mixed else "half_normal", rng=rng)
-    net = initialize(problem, 12 if mixed else 6, 1.0, "sphere", rng, normalize="none",
-                     signs="random" if mixed else 1)  # fmt: skip
+    net = initialize(
+        problem,
+        12 if mixed else 6,
+        1.0,
+        "sphere",
+        rng,
+        normalize="none",
+        signs="random" if mixed else 1,
+    )
     process = algorithm1(problem, net)
     M = process.mask
     whole = M.any(axis=0).all() and M.any(axis=1).all() and process.ending != "tie"
@@ -157,8 +164,11 @@ class Course:
         dormant = ~on & (process.rates[i] > 0)
         exponent = np.abs(self.log_norms[at] / self.L - beta)[:, dormant].max(initial=0.0)
         v = {int(who[0]): v for who, v in zip(process.neurons, process.sizes, strict=True)}
-        norms = [abs(math.exp(2 * x) / v[int(j)] - 1) for j in np.flatnonzero(on)
-                 for x in self.log_norms[at, j]]  # fmt: skip
+        norms = [
+            abs(math.exp(2 * x) / v[int(j)] - 1)
+            for j in np.flatnonzero(on)
+            for x in self.log_norms[at, j]
+        ]
         fitted = np.concatenate([np.empty(0, int), *process.samples[:i]]).astype(int)
         y = self.problem.y
         left = np.abs(self.outputs[at] - y)[:, fitted].max(initial=0.0) / np.abs(y).max()
@@ -215,8 +225,15 @@ def course(problem: Problem, start: Network, log_scale: float, rtol: float = 1e-
     times = np.unique(np.concatenate([np.linspace(0.0, end, GRID), *plateaus, *zooms]))
     times = times[(times >= 0.0) & (times <= end)]
     net = start.scaled(log_scale)
-    run = flow(problem, net, t_end=end, save=times, observe=["outputs", "log_norms"], states=True,
-               rtol=rtol)  # fmt: skip
+    run = flow(
+        problem,
+        net,
+        t_end=end,
+        save=times,
+        observe=["outputs", "log_norms"],
+        states=True,
+        rtol=rtol,
+    )
     return Course(problem, start, L, process, run)
 
 

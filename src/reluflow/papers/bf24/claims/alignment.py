@@ -75,13 +75,14 @@ def outer_weights_stay(evidence: Evidence) -> Found:
     return Found(
         [
             at_most(
-                moved / -log_lambda, 2 * EPS,
+                moved / -log_lambda,
+                2 * EPS,
                 what=f"max |log |a/a0|| / log(1/lambda) until {tau:.3g}",
             ),
             at_most(over, 10 * evidence.rtol, what="log |w|/|a|"),
         ],
         [_small_enough(known, log_lambda, 1.0)],
-    )  # fmt: skip
+    )
 
 
 def _too_short(tau: float) -> Hypothesis:
@@ -93,9 +94,10 @@ def _small_enough(
 ) -> Hypothesis:
     bound = known.log_scale_bound(alpha_0, eps)
     return Hypothesis(
-        f"lambda < lambda* (alpha_0 = {alpha_0:g})", log_lambda < bound,
+        f"lambda < lambda* (alpha_0 = {alpha_0:g})",
+        log_lambda < bound,
         f"log lambda {log_lambda:.4g}, log lambda* {bound:.4g}",
-    )  # fmt: skip
+    )
 
 
 def neurons_align(evidence: Evidence) -> Found:
@@ -135,18 +137,20 @@ def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
     checks = [
         equals(np.count_nonzero(~right & ~zero), 0, tolerance=0, what="neurons elsewhere at tau"),
         at_most(
-            over.max(initial=0.0), 1.0,
+            over.max(initial=0.0),
+            1.0,
             what=f"1 - <D, v>/|D| over its bound (or over {ROUNDING:g} where that is larger)",
         ),
-    ]  # fmt: skip
+    ]
     if alpha_0 is None:
         checks.append(equals(zero.sum(), 0, tolerance=0, what="Condition-2 neurons with D = 0"))
     rates = evidence.landscape.rates[evidence.landscape.rates > 0]  # |D| where neurons may settle
     logs = log_c + EPS * rates / known.D_max * log_lambda - np.log(rates)
     said = Hypothesis(
-        "the bound is informative: c lambda^{eps |D|/D_max} < |D|", bool((logs < 0).all()),
+        "the bound is informative: c lambda^{eps |D|/D_max} < |D|",
+        bool((logs < 0).all()),
         f"log c {log_c:.4g}, log bound/|D| up to {logs.max(initial=-np.inf):.4g}",
-    )  # fmt: skip
+    )
     note = f"{who.size} neurons satisfy the condition; {int(zero.sum())} have D = 0 at tau."
     return Found(checks, [_small_enough(known, log_lambda, alpha_0 or 1.0), said], note)
 
@@ -188,19 +192,29 @@ def threshold_alone(evidence: Evidence, eps: float = EPS) -> Found:
     mean = np.exp(2 * (start.log_outer - log_lambda)).cumsum() * start.m
     largest = float((mean / np.arange(1, start.m + 1)).max())
     return Found(
-        [equals(
-            np.count_nonzero(~settled), 0, tolerance=0,
-            what=f"of {who.size} Condition-1 neurons, those with D neither extremal nor 0 at tau",
-        )],
+        [
+            equals(
+                np.count_nonzero(~settled),
+                0,
+                tolerance=0,
+                what=f"of {who.size} Condition-1 neurons, those with D neither extremal nor 0 at tau",
+            )
+        ],
         [
             Hypothesis("0 < eps < 1/3", 0 < eps < 1 / 3, f"eps = {eps:g}, tau = {tau:.4g}"),
-            Hypothesis("running means of the a~^2 are at most 1 (Eq. 5)", largest <= 1 + 1e-9,
-                       f"largest {largest:.6g}"),
+            Hypothesis(
+                "running means of the a~^2 are at most 1 (Eq. 5)",
+                largest <= 1 + 1e-9,
+                f"largest {largest:.6g}",
+            ),
             _small_enough(known, log_lambda, ALPHA0, eps),
-            Hypothesis("Condition 1 (1) for alpha_0", who.size > 0,
-                       f"alpha_0 = {ALPHA0:g}: {who.size} of {start.m} neurons"),
+            Hypothesis(
+                "Condition 1 (1) for alpha_0",
+                who.size > 0,
+                f"alpha_0 = {ALPHA0:g}: {who.size} of {start.m} neurons",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def threshold_of_data_alone(evidence: Evidence) -> Found:

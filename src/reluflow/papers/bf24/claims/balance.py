@@ -25,9 +25,10 @@ def flow_keeps_balance(seed: int, m: int, t_end: float) -> Comparison:
         sizes.append((a**2 - np.sum(W**2, axis=1), a**2 + np.sum(W**2, axis=1)))
     gaps, totals = np.array(sizes).transpose(1, 0, 2)
     return at_most(
-        (np.abs(gaps - gaps[0]) / totals.max(axis=0)).max(), 1e-10,
+        (np.abs(gaps - gaps[0]) / totals.max(axis=0)).max(),
+        1e-10,
         what="drift of a^2 - |w|^2 over the largest a^2 + |w|^2",
-    )  # fmt: skip
+    )
 
 
 @experiment("BF24-L1", part="euler", quick={"m": 20, "steps": 200}, full={"m": 200, "steps": 5000})

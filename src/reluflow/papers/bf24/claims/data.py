@@ -29,10 +29,13 @@ def extreme_samples(problem: Problem) -> list[int]:
     X, found = problem.X, []
     for k in range(problem.n):
         best = linprog(
-            -X.sum(axis=0), A_ub=np.vstack([-X, X]),
+            -X.sum(axis=0),
+            A_ub=np.vstack([-X, X]),
             b_ub=np.concatenate([np.zeros(problem.n), np.ones(problem.n)]),
-            A_eq=X[k : k + 1], b_eq=[0.0], bounds=[(None, None)] * problem.d,
-        )  # fmt: skip
+            A_eq=X[k : k + 1],
+            b_eq=[0.0],
+            bounds=[(None, None)] * problem.d,
+        )
         if best.status == 0 and -best.fun > 1e-9:
             found.append(k)
     return found
@@ -49,9 +52,18 @@ def box_size(problem: Problem) -> float:
     if not strict or lower < -1e-12:
         return np.inf
     return float(
-        max(x1[0] + 1, x1[1] - 1, y1 - 1, abs(x2[0]), abs(x2[1] - 1), y2, 1 - x3[0], x3[1] - 1,
-            y3 - 1)
-    )  # fmt: skip
+        max(
+            x1[0] + 1,
+            x1[1] - 1,
+            y1 - 1,
+            abs(x2[0]),
+            abs(x2[1] - 1),
+            y2,
+            1 - x3[0],
+            x3[1] - 1,
+            y3 - 1,
+        )
+    )
 
 
 def dominance(problem: Problem) -> float:

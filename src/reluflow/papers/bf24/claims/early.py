@@ -42,13 +42,25 @@ def constants_by_definition(seed: int, sets: int, eps: float = 0.25) -> list[Com
     figure2 = constants(problems[0])
     return [
         *(at_most(gap, 1e-8, what=f"{name}: relative difference") for name, gap in worst.items()),
-        equals(figure2.alignment_time(math.log(1e-3), eps), 2.415, tolerance=5e-4,
-               what="tau, Figure 2, lambda = 1e-3"),
-        equals(math.exp(figure2.log_scale_bound(1.0, eps)), 0.013979, tolerance=5e-7,
-               what="lambda*, Figure 2, alpha_0 = 1"),
-        equals(math.exp(figure2.log_scale_bound(0.1, eps)), 5.27e-4, tolerance=5e-7,
-               what="lambda*, Figure 2, alpha_0 = 0.1"),
-    ]  # fmt: skip
+        equals(
+            figure2.alignment_time(math.log(1e-3), eps),
+            2.415,
+            tolerance=5e-4,
+            what="tau, Figure 2, lambda = 1e-3",
+        ),
+        equals(
+            math.exp(figure2.log_scale_bound(1.0, eps)),
+            0.013979,
+            tolerance=5e-7,
+            what="lambda*, Figure 2, alpha_0 = 1",
+        ),
+        equals(
+            math.exp(figure2.log_scale_bound(0.1, eps)),
+            5.27e-4,
+            tolerance=5e-7,
+            what="lambda*, Figure 2, alpha_0 = 0.1",
+        ),
+    ]
 
 
 def _without_saddle(

@@ -91,10 +91,13 @@ def _assumed(found: list[tuple[Problem, Network]]) -> list[Hypothesis]:
     products = min(float((p.X @ p.X.T).min()) for p, _ in found)
     both = all(positive_data(e).ok and dominant_extremes(e).ok for e in about)
     return [
-        Hypothesis("Assumptions 4 and 5", both, f"least inner product {products:.3g}, least margin "
-                   f"of Assumption 5 {gap:.3g}"),
+        Hypothesis(
+            "Assumptions 4 and 5",
+            both,
+            f"least inner product {products:.3g}, least margin of Assumption 5 {gap:.3g}",
+        ),
         Hypothesis("Assumption 6", all(fading(e).ok for e in about), f"least margin {least:.3g}"),
-    ]  # fmt: skip
+    ]
 
 
 def line_everywhere(seed: int, sets: int, m: int, d: int) -> Found:
@@ -107,9 +110,13 @@ def line_everywhere(seed: int, sets: int, m: int, d: int) -> Found:
     inside = max(_line_gap(p, net, p.X) for found in runs.values() for p, net in found)
     return Found(
         [at_most(min(gaps.values()), 1e-6, what="|f(-x_k) - <beta*, -x_k>|, least of all runs")],
-        [*_setting(runs[SCALES[0]]), *_assumed(runs[SCALES[0]]), settled_scales(gaps),
-         _at_the_line(inside)],
-    )  # fmt: skip
+        [
+            *_setting(runs[SCALES[0]]),
+            *_assumed(runs[SCALES[0]]),
+            settled_scales(gaps),
+            _at_the_line(inside),
+        ],
+    )
 
 
 def _setting(found: list[tuple[Problem, Network]]) -> list[Hypothesis]:

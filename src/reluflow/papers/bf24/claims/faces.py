@@ -114,10 +114,12 @@ def faces_survive(seed: int, sets: int, tries: int) -> list[Comparison]:
         known = constants(problem)
         norms = np.linalg.norm(problem.X, axis=1)
         faces, lines, sides = faces_of(problem)
-        within = np.array([
-            lines[((sides == u) | (sides == 0)).all(axis=1)].sum(axis=0)
-            for u in faces[(faces != 0).any(axis=1)]
-        ])  # fmt: skip
+        within = np.array(
+            [
+                lines[((sides == u) | (sides == 0)).all(axis=1)].sum(axis=0)
+                for u in faces[(faces != 0).any(axis=1)]
+            ]
+        )
         still = within[np.linalg.norm(D(problem, within), axis=1) <= 1e-12 * known.D_max]
         zeros += len(still)
         for _ in range(tries):

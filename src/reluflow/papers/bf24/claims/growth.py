@@ -51,15 +51,27 @@ def first_phase(evidence: Evidence) -> list[Comparison]:
     up = [gain[story.positive] for gain in gains]
     tolerance = 10 * evidence.rtol
     return [
-        at_most(-min(g.min(initial=0.0) for g in up), tolerance,
-                what="fall of log a, positive active neurons"),
-        at_most(max(g.max(initial=-np.inf) for g in up) / -story.log_lambda, 2 * story.eps,
-                what="log(a/a0) / log(1/lambda), the same"),
-        at_most(max(gain[story.negative].max(initial=0.0) for gain in gains), tolerance,
-                what="rise of log |a|, negative neurons"),
-        at_most(max(_moved(net, start)[idle].max(initial=0.0) for net in story.path), ROUNDING,
-                what="move of (w, a) over its size, neurons without active sample, whole run"),
-    ]  # fmt: skip
+        at_most(
+            -min(g.min(initial=0.0) for g in up),
+            tolerance,
+            what="fall of log a, positive active neurons",
+        ),
+        at_most(
+            max(g.max(initial=-np.inf) for g in up) / -story.log_lambda,
+            2 * story.eps,
+            what="log(a/a0) / log(1/lambda), the same",
+        ),
+        at_most(
+            max(gain[story.negative].max(initial=0.0) for gain in gains),
+            tolerance,
+            what="rise of log |a|, negative neurons",
+        ),
+        at_most(
+            max(_moved(net, start)[idle].max(initial=0.0) for net in story.path),
+            ROUNDING,
+            what="move of (w, a) over its size, neurons without active sample, whole run",
+        ),
+    ]
 
 
 def _moved(net: Network, start: Network) -> Array:
@@ -124,11 +136,12 @@ def bundle_tightens(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparis
     first = float(limit(stories[0].problem, stories[0].start).times[0])
     rate = float(np.linalg.norm(stories[0].D_star))
     return [
-        at_least(slope, 1 - stories[0].eps,
-                 what="exponent of max 1 - <v_i, v_j> at tau2 in lambda"),
+        at_least(
+            slope, 1 - stories[0].eps, what="exponent of max 1 - <v_i, v_j> at tau2 in lambda"
+        ),
         equals(quotient * rate, 1.0, tolerance=2e-3, what="tau2 for each unit of log, times |D*|"),
         equals(first * rate, 1.0, tolerance=1e-9, what="first jump time of `limit`, times |D*|"),
-    ]  # fmt: skip
+    ]
 
 
 def _growth_time(story: Story) -> float:

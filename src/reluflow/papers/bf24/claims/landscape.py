@@ -69,12 +69,15 @@ def boxes_imply_assumption_5(seed: int, box_eta: float) -> Found:
     return Found(
         [at_least(left, right, what="y_k |x_k|^2 against |y| sqrt(sum <x_k, x_k'>^2)")],
         [
-            Hypothesis("three points in the boxes, box_eta < 1/6 (Assumption 3)", size < 1 / 6,
-                       f"least box_eta {size:.6g}"),
+            Hypothesis(
+                "three points in the boxes, box_eta < 1/6 (Assumption 3)",
+                size < 1 / 6,
+                f"least box_eta {size:.6g}",
+            ),
             Hypothesis("the sample is extreme (k in Kset)", k in extreme, f"k = {k + 1}"),
         ],
         note=f"x = {np.round(problem.X, 4).tolist()}, y = {np.round(problem.y, 4).tolist()}.",
-    )  # fmt: skip
+    )
 
 
 def sides_of_assumption5(problem: Problem, extreme: Iterable[int]) -> tuple[Array, Array]:
@@ -155,12 +158,15 @@ def _share(e: float, known: float, digit: float, many: int, rng: np.random.Gener
 
 
 @experiment(
-    "BF24-L9", form="slip", quick={"sets": 20}, full={"sets": 200},
+    "BF24-L9",
+    form="slip",
+    quick={"sets": 20},
+    full={"sets": 200},
     printed="Eq. 25 (third display of Appendix D.1): alpha_min,- has the faces of Eq. 24, those "
     "with D_u not in A^-1(u)",
     meant="the mirrored set, D_u not in -A^-1(u), as the proof of Lemma 9 uses it; the sign may "
     "be lost in our text alone",
-)  # fmt: skip
+)
 def faces_of_alpha_minus(seed: int, sets: int) -> list[Comparison]:
     """alpha_min,- in the plane, face by face, with either set; Lemma 9 asks for a positive one.
 

@@ -120,10 +120,12 @@ def mixed_neurons_fade(evidence: Evidence) -> Found:
         return Found((), [story.reached])
     masks = [mixed(story, story.path[i]) for i in story.records]
     new = sum(int(np.count_nonzero(b & ~a)) for a, b in pairwise(masks))
-    logs = np.array([
-        logsumexp(2 * story.path[i].log_norms[mask]) if mask.any() else -np.inf
-        for i, mask in zip(story.records, masks, strict=True)
-    ])  # fmt: skip
+    logs = np.array(
+        [
+            logsumexp(2 * story.path[i].log_norms[mask]) if mask.any() else -np.inf
+            for i, mask in zip(story.records, masks, strict=True)
+        ]
+    )
     found = [
         equals(new, 0, tolerance=0, what="neurons that become mixed after tau3"),
         equals(masks[-1].sum(), 0, tolerance=0, what="mixed neurons at the end"),
@@ -225,10 +227,11 @@ def _moves(story: Late) -> Array:
         change, v = np.abs(ratio - 1), ratios(net)
         w = np.linalg.norm(ratio[:, None] * v - before, axis=1)
         here = [
-            change[bundle].max(initial=0.0), w[bundle].max(initial=0.0),
+            change[bundle].max(initial=0.0),
+            w[bundle].max(initial=0.0),
             np.linalg.norm(v - before, axis=1)[bundle].max(initial=0.0),
             max(change[negative].max(initial=0.0), w[negative].max(initial=0.0)),
-        ]  # fmt: skip
+        ]
         worst = np.maximum(worst, here)
     return worst
 

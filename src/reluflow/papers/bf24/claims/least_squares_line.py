@@ -70,11 +70,12 @@ def one_extremal_vector(evidence: Evidence) -> Found:
 
 experiment("BF24-A1")(assumptions.half_square_and_logistic)
 experiment(
-    "BF24-A1", form="slip",
+    "BF24-A1",
+    form="slip",
     printed="Section 2, before Assumption 1: the square loss l(f, y) = (f - y)^2 is covered",
     meant="(f - y)^2 / 2, as in Eq. 10: the derivative is then 1-Lipschitz; the factor only "
     "rescales time",
-)(assumptions.factor_of_the_square)  # fmt: skip
+)(assumptions.factor_of_the_square)
 experiment("BF24-A4", part="random", quick={"sets": 5}, full={"sets": 50})(
     assumptions.one_extremal_vector_of_many
 )
@@ -82,9 +83,12 @@ experiment("BF24-A5", part="one-neuron", quick={"sets": 3}, full={"sets": 20})(
     assumptions.one_neuron_stays_active
 )
 experiment(
-    "BF24-A5", form="control", quick={"sets": 3}, full={"sets": 20},
+    "BF24-A5",
+    form="control",
+    quick={"sets": 3},
+    full={"sets": 20},
     reason="Assumption 5 is broken on purpose: an extreme sample is lost on the way",
-)(assumptions.one_neuron_leaves)  # fmt: skip
+)(assumptions.one_neuron_leaves)
 
 
 def learns_the_line(evidence: Evidence) -> list[Comparison]:
@@ -114,19 +118,35 @@ def some_positive_neuron(evidence: Evidence) -> tuple[bool, str]:
 
 for _part, _kind in (("", "balanced"), ("dominated", "dominated")):
     claim(
-        "BF24-T2", form="repaired", part=_part, needs=("end",), example=converged,
-        quick={"m": 200, "kind": _kind}, full={"m": 5000},
+        "BF24-T2",
+        form="repaired",
+        part=_part,
+        needs=("end",),
+        example=converged,
+        quick={"m": 200, "kind": _kind},
+        full={"m": 5000},
         given=[in_boxes, no_leak, square_loss, dominated_start, some_positive_neuron, at_rest],
         unchecked=[SMALL_SCALE],
-    )(learns_the_line)  # fmt: skip
+    )(learns_the_line)
 
 
 @claim(
-    "BF24-T2", form="printed", needs=("end", "start"), example=converged,
-    quick={"m": 200, "kind": "dominated"}, full={"m": 5000},
-    given=[gradient_flow, in_boxes, no_leak, half_square, dominated_start, some_positive_neuron,
-           at_rest],
-)  # fmt: skip
+    "BF24-T2",
+    form="printed",
+    needs=("end", "start"),
+    example=converged,
+    quick={"m": 200, "kind": "dominated"},
+    full={"m": 5000},
+    given=[
+        gradient_flow,
+        in_boxes,
+        no_leak,
+        half_square,
+        dominated_start,
+        some_positive_neuron,
+        at_rest,
+    ],
+)
 def learns_the_line_everywhere(evidence: Evidence) -> Found:
     """ "For any x" alone: at the mirrored samples the end is not <beta*, x>.
 
@@ -151,11 +171,22 @@ def learns_the_line_everywhere(evidence: Evidence) -> Found:
 
 
 @claim(
-    "BF24-L7", needs=("end",), example=converged, quick={"m": 200}, full={"m": 5000},
-    given=[positive_data, dominant_extremes, fading, no_leak, square_loss, dominated_start,
-           at_rest],
+    "BF24-L7",
+    needs=("end",),
+    example=converged,
+    quick={"m": 200},
+    full={"m": 5000},
+    given=[
+        positive_data,
+        dominant_extremes,
+        fading,
+        no_leak,
+        square_loss,
+        dominated_start,
+        at_rest,
+    ],
     unchecked=[SMALL_SCALE],
-)  # fmt: skip
+)
 def one_bundle(evidence: Evidence) -> list[Comparison]:
     """[BF24]_ Lemma 7: no neuron is active on some samples only; the active ones sum to beta*."""
     from reluflow.landscape import pattern
@@ -200,20 +231,36 @@ PRACTICAL = "at practical scales the bound, with the constant of Eq. {}, says no
 for _form, _part, _check, _quick, _status, _reason in (
     ("repaired", "i", alignment.outer_weights_stay, {"m": 200}, None, ""),
     ("repaired", "ii", alignment.neurons_align, TINY, None, ""),
-    ("repaired", "ii-practical", alignment.neurons_align, {"m": 200}, Status.OUT_OF_SCOPE,
-     PRACTICAL.format(37)),
+    (
+        "repaired",
+        "ii-practical",
+        alignment.neurons_align,
+        {"m": 200},
+        Status.OUT_OF_SCOPE,
+        PRACTICAL.format(37),
+    ),
     ("printed", "ii", alignment.threshold_alone, {"m": 200}, None, READINGS),
     ("printed", "ii-eps", alignment.threshold_of_data_alone, TINY, None, READINGS),
-):  # fmt: skip
+):
     claim(
-        "BF24-T1", form=_form, part=_part, example=aligning, needs=EARLY["needs"],
-        given=[*ALIGN, no_saddle, *([stays_on_faces] if _part != "i" else [])], quick=_quick,
-        full={"m": 5000}, expected=_status, reason=_reason,
-    )(_check)  # fmt: skip
+        "BF24-T1",
+        form=_form,
+        part=_part,
+        example=aligning,
+        needs=EARLY["needs"],
+        given=[*ALIGN, no_saddle, *([stays_on_faces] if _part != "i" else [])],
+        quick=_quick,
+        full={"m": 5000},
+        expected=_status,
+        reason=_reason,
+    )(_check)
 experiment(
-    "BF24-T1", form="repaired", part="ii-rate", full={"m": 5000},
+    "BF24-T1",
+    form="repaired",
+    part="ii-rate",
+    full={"m": 5000},
     quick={"m": 200, "logs": (-6.0, -10.0, -14.0, -20.0)},
-)(alignment.defect_slope)  # fmt: skip
+)(alignment.defect_slope)
 experiment("BF24-T1", form="repaired", part="constants", quick={"sets": 20}, full={"sets": 200})(
     early.constants_by_definition
 )
@@ -232,10 +279,16 @@ for _part, _quick, _status, _reason in (
     ("ii-practical", {"m": 100, "log_scale": -20.0}, None, PRACTICAL.format(40)),
 ):
     claim(
-        "BF24-T3", part=_part, example=alignment.among_saddles, needs=EARLY["needs"],
-        given=[*ALIGN, stays_on_faces], quick=_quick, full={"m": 1000}, expected=_status,
+        "BF24-T3",
+        part=_part,
+        example=alignment.among_saddles,
+        needs=EARLY["needs"],
+        given=[*ALIGN, stays_on_faces],
+        quick=_quick,
+        full={"m": 1000},
+        expected=_status,
         reason=_reason,
-    )(alignment.neurons_align_among_saddles)  # fmt: skip
+    )(alignment.neurons_align_among_saddles)
 claim("BF24-L13", example=aligning, given=[*ALIGN, no_saddle], **EARLY, full={"m": 5000})(
     alignment.patterns_freeze
 )
@@ -244,30 +297,49 @@ experiment("BF24-Cond2", quick={"m": 100}, full={"m": 1000})(alignment.stays_whe
 
 # Phases 1 to 3: Lemmas 4 to 6, 15 to 24, Corollary 1
 claim(
-    "BF24-L4", needs=EARLY["needs"], example=converged, quick={"m": 200}, full={"m": 5000},
+    "BF24-L4",
+    needs=EARLY["needs"],
+    example=converged,
+    quick={"m": 200},
+    full={"m": 5000},
     given=[gradient_flow, positive_data, half_square, no_leak, dominated_start],
     unchecked=[SMALL_SCALE],
-)(growth.first_phase)  # fmt: skip
+)(growth.first_phase)
 GROWTH = [gradient_flow, positive_data, dominant_extremes, half_square, no_leak, dominated_start]
 for _id, _check in (
-    ("BF24-L5", growth.bundle_forms), ("BF24-L6", growth.line_is_near),
-    ("BF24-L16", growth.bundle_is_bounded), ("BF24-L17", growth.bundle_stays_inside),
+    ("BF24-L5", growth.bundle_forms),
+    ("BF24-L6", growth.line_is_near),
+    ("BF24-L16", growth.bundle_is_bounded),
+    ("BF24-L17", growth.bundle_stays_inside),
     ("BF24-L18", growth.bundle_keeps_its_size),
-):  # fmt: skip
+):
     claim(
-        _id, example=phased, given=GROWTH, needs=EARLY["needs"], unchecked=[SMALL_SCALE],
-        quick={"m": 200}, full={"m": 2000},
-    )(_check)  # fmt: skip
+        _id,
+        example=phased,
+        given=GROWTH,
+        needs=EARLY["needs"],
+        unchecked=[SMALL_SCALE],
+        quick={"m": 200},
+        full={"m": 2000},
+    )(_check)
 for _id, _check in (
-    ("BF24-L19", late.outputs_near_line), ("BF24-L20", late.mixed_neurons_fade),
-    ("BF24-L21", late.gradient_dominates), ("BF24-L22", late.excess_decays),
-    ("BF24-L23", late.push_is_integrable), ("BF24-L24", late.neurons_stay),
+    ("BF24-L19", late.outputs_near_line),
+    ("BF24-L20", late.mixed_neurons_fade),
+    ("BF24-L21", late.gradient_dominates),
+    ("BF24-L22", late.excess_decays),
+    ("BF24-L23", late.push_is_integrable),
+    ("BF24-L24", late.neurons_stay),
     ("BF24-C1", late.neighbourhood_is_kept),
-):  # fmt: skip
+):
     claim(
-        _id, example=phased, given=[*GROWTH, fading], needs=EARLY["needs"],
-        unchecked=[SMALL_SCALE], quick={"m": 200}, full={"m": 2000},
-    )(_check)  # fmt: skip
+        _id,
+        example=phased,
+        given=[*GROWTH, fading],
+        needs=EARLY["needs"],
+        unchecked=[SMALL_SCALE],
+        quick={"m": 200},
+        full={"m": 2000},
+    )(_check)
 RERUN = "scales were chosen after first results; seeds 0 to 4 agree"
 EPS3S: dict[str, Any] = {"m": 100, "eps3": (1e-4, 1e-5)}
 RATE: dict[str, Any] = {"part": "rate", "full": {"m": 1000}, "reason": RERUN}
@@ -285,29 +357,42 @@ QUICK_SETS: dict[str, Any] = {"sets": 3, "m": 60, "d": 2}
 FULL_SETS: dict[str, Any] = {"sets": 20, "m": 500}
 experiment("BF24-T4", form="repaired", quick=QUICK_SETS, full=FULL_SETS)(ends.line_in_the_cone)
 experiment(
-    "BF24-T4", form="repaired", part="d3", quick={**QUICK_SETS, "d": 3}, full=FULL_SETS,
+    "BF24-T4",
+    form="repaired",
+    part="d3",
+    quick={**QUICK_SETS, "d": 3},
+    full=FULL_SETS,
     expected=Status.OUT_OF_SCOPE,
     reason="Assumption 6 (1) contradicts Assumption 4 for d >= 3: no data satisfy both",
-)(ends.line_in_the_cone)  # fmt: skip
+)(ends.line_in_the_cone)
 experiment(
-    "BF24-T4", form="control", part="d3-end", quick={**QUICK_SETS, "d": 3}, full=FULL_SETS,
+    "BF24-T4",
+    form="control",
+    part="d3-end",
+    quick={**QUICK_SETS, "d": 3},
+    full=FULL_SETS,
     reason="without Assumption 6, which no such data satisfy: the end is the line all the same",
-)(ends.line_without_fading)  # fmt: skip
+)(ends.line_without_fading)
 experiment("BF24-T4", form="printed", quick=QUICK_SETS, full=FULL_SETS)(ends.line_everywhere)
 experiment("BF24-A6", part="d3", quick={"sets": 10}, full={"sets": 100})(
     ends.three_dimensions_never_fade
 )
 experiment(
-    "BF24-D1", quick={"m": 50}, full={"m": 1000},
+    "BF24-D1",
+    quick={"m": 50},
+    full={"m": 1000},
     reason="each neuron is moved by half its own distance to a hyperplane; a first try moved all "
     "by that of the nearest, which changed the loss by less than rounding",
-)(ends.kind_of_end)  # fmt: skip
+)(ends.kind_of_end)
 experiment(
-    "BF24-D3", quick={"widths": (10, 100, 1000, 10_000), "starts": 1},
+    "BF24-D3",
+    quick={"widths": (10, 100, 1000, 10_000), "starts": 1},
     full={"widths": (10, 100, 1000, 10_000, 100_000, 1_000_000), "starts": 3},
-)(ends.width_does_not_matter)  # fmt: skip
+)(ends.width_does_not_matter)
 experiment(
-    "BF24-D3", part="threshold", quick={"widths": (60, 120, 240), "steps": 6},
+    "BF24-D3",
+    part="threshold",
+    quick={"widths": (60, 120, 240), "steps": 6},
     full={"widths": (20, 60, 200, 600, 2000)},
-)(ends.width_leaves_the_threshold)  # fmt: skip
+)(ends.width_leaves_the_threshold)
 experiment("BF24-D4", quick={"sets": 3, "m": 60}, full=FULL_SETS)(ends.best_with_its_neurons)

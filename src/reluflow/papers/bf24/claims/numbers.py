@@ -197,11 +197,15 @@ def rate_of_escape(seed: int, angles: int) -> list[Comparison]:
     top = max(float(np.linalg.norm(face.D)) for face in faces)
     steepest = float(np.abs(c) @ np.linalg.norm(problem.X, axis=1))  # G changes no faster
     return [
-        equals(end.escape, scan, tolerance=steepest * np.pi / angles,
-               what="rate, largest |G| of a scan"),
+        equals(
+            end.escape,
+            scan,
+            tolerance=steepest * np.pi / angles,
+            what="rate, largest |G| of a scan",
+        ),
         equals(end.escape, top, tolerance=1e-12, what="rate, largest |D| of an extremal face"),
         at_most(end.escape, end.escape_bound, what="rate and its bound"),
-    ]  # fmt: skip
+    ]
 
 
 @experiment("BF24-D3", part="moments", quick={"m": 200_000}, full={"m": 5_000_000})
@@ -215,17 +219,29 @@ def start_of_any_width(seed: int, m: int) -> list[Comparison]:
     for d in (2, 3):
         problem = Problem(np.eye(d), np.ones(d))
         net = initialize(problem, m, scale, "dominated", seed)
-        made.append(equals(np.sum(net.a**2), scale**2, tolerance=1e-12 * scale**2,
-                           what=f"sum of a^2, d={d}"))  # fmt: skip
+        made.append(
+            equals(
+                np.sum(net.a**2), scale**2, tolerance=1e-12 * scale**2, what=f"sum of a^2, d={d}"
+            )
+        )
         r2 = np.sum(net.W**2, axis=1) / np.mean(net.a**2)
         share, half = d / (d + 2), 0.5**d
         spread = np.sqrt(d / (d + 4) - share**2)
         made += [
-            equals(r2.mean(), share, tolerance=5 * spread / np.sqrt(m),
-                   what=f"mean |w|^2 / a^2, d={d}"),
-            equals(np.mean(r2 < 0.25), half, tolerance=5 * np.sqrt(half * (1 - half) / m),
-                   what=f"share of neurons within half of the ball's radius, d={d}"),
-            equals(np.mean(np.sign(net.a)), 0.0, tolerance=5 / np.sqrt(m),
-                   what=f"mean sign of a, d={d}"),
-        ]  # fmt: skip
+            equals(
+                r2.mean(), share, tolerance=5 * spread / np.sqrt(m), what=f"mean |w|^2 / a^2, d={d}"
+            ),
+            equals(
+                np.mean(r2 < 0.25),
+                half,
+                tolerance=5 * np.sqrt(half * (1 - half) / m),
+                what=f"share of neurons within half of the ball's radius, d={d}",
+            ),
+            equals(
+                np.mean(np.sign(net.a)),
+                0.0,
+                tolerance=5 / np.sqrt(m),
+                what=f"mean sign of a, d={d}",
+            ),
+        ]
     return made

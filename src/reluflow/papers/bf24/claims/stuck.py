@@ -138,11 +138,14 @@ def _end(draw: int, m: int) -> tuple[Problem, int, float]:
 
 
 @experiment(
-    "BF24-D4", form="control", part="several", quick={"draws": (0, 5), "m": 100, "starts": 30},
+    "BF24-D4",
+    form="control",
+    part="several",
+    quick={"draws": (0, 5), "m": 100, "starts": 30},
     full={"draws": tuple(range(10)), "m": 300, "starts": 100},
     reason="with several neurons the end is a stationary point, often not the best of its size; "
     "draws 0 and 5 of the quick size were chosen after a look at all ten, one on either side",
-)  # fmt: skip
+)
 def best_of_several(seed: int, draws: tuple[int, ...], m: int, starts: int) -> Found:
     """D4 where several neurons are left: the end against the best fit found of as many neurons.
 

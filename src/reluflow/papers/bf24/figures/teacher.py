@@ -24,9 +24,14 @@ from reluflow.trajectory.phases import Phases, phases
 Array = NDArray[np.float64]
 
 FIGURE3: dict[str, Any] = {
-    "m": 200_000, "draw": 1, "scale": 1e-3, "t_end": 2000.0, "draws": 10, "m_small": 300,
+    "m": 200_000,
+    "draw": 1,
+    "scale": 1e-3,
+    "t_end": 2000.0,
+    "draws": 10,
+    "m_small": 300,
     "m_film": 2000,
-}  # fmt: skip
+}
 FIGURE3_QUICK = {**FIGURE3, "m": 1000, "draws": 0, "m_film": 0}
 ROWS = ("start", "growth starts", "first plateau", "the last neurons start", "end")
 
@@ -80,23 +85,38 @@ def course(draw: int, m: int, scale: float, t_end: float) -> Course:
 
 
 @figure(
-    "BF24", "F3", title="A teacher with eight neurons, of which training finds five",
-    quick=FIGURE3_QUICK, full=FIGURE3, claims=("BF24-D2", "BF24-D4"),
-)  # fmt: skip
+    "BF24",
+    "F3",
+    title="A teacher with eight neurons, of which training finds five",
+    quick=FIGURE3_QUICK,
+    full=FIGURE3,
+    claims=("BF24-D2", "BF24-D4"),
+)
 def figure3(
-    *, m: int, draw: int, scale: float, t_end: float, draws: int, m_small: int, m_film: int,
+    *,
+    m: int,
+    draw: int,
+    scale: float,
+    t_end: float,
+    draws: int,
+    m_small: int,
+    m_film: int,
     seed: int = 0,
-) -> Drawn:  # fmt: skip
+) -> Drawn:
     """Figure 3: forty points of a teacher with eight neurons, unbalanced start.
 
     ``seed`` is not used: the sample is ``draw``, one of ten.
     """
     made = course(draw, m, scale, t_end)
     numbers: dict[str, Any] = {
-        "neurons": m, "mse": float(made.run.loss[-1]), "cost": dict(made.run.cost),
-        "frames": made.run.times[made.frames], "neurons_in_effect": made.bundles[made.frames],
-        "jumps": made.phases.jumps, "plateaus": made.phases.plateaus,
-    }  # fmt: skip
+        "neurons": m,
+        "mse": float(made.run.loss[-1]),
+        "cost": dict(made.run.cost),
+        "frames": made.run.times[made.frames],
+        "neurons_in_effect": made.bundles[made.frames],
+        "jumps": made.phases.jumps,
+        "plateaus": made.phases.plateaus,
+    }
     seen = seen_in(made)
     summary = [
         f"{m:,} neurons: {made.run.status}",
@@ -173,10 +193,15 @@ def _rows(made: Course) -> list[Panel]:
     teacher = Line(knots[:, 0], knots[:, 1], "teacher", "crimson", "--", 1.3)
     for title, i, net in zip(ROWS, made.frames, made.states, strict=True):
         shown = function_panel(
-            net, problem, span=(-1.0, 1.0), line=False, ylim=(-0.15, 1.5),
+            net,
+            problem,
+            span=(-1.0, 1.0),
+            line=False,
+            ylim=(-0.15, 1.5),
             title=f"{title}\nstep {made.run.times[i] * 1000:,.0f}, mean squared error "
-            f"{made.run.loss[i]:.4f}", legend="upper center" if i == 0 else "",
-        )  # fmt: skip
+            f"{made.run.loss[i]:.4f}",
+            legend="upper center" if i == 0 else "",
+        )
         panels.append(replace(shown, traces=[teacher, *shown.traces]))
         count = f"neurons in effect: {made.bundles[i]}" if i else "all directions, tiny"
         shown = neurons_panel(net, title=count)
@@ -196,9 +221,12 @@ def _loss(made: Course) -> Panel:
     curve = Line(made.run.times[1:] * 1000, made.run.loss[1:], "network", "tab:blue", width=2)
     return Panel(
         [curve, *(Rule(float(t) * 1000, "x", dash=":") for t in made.phases.jumps)],
-        "loss, dotted: jumps", "step (time / 0.001)", "mean squared error", xscale="log",
+        "loss, dotted: jumps",
+        "step (time / 0.001)",
+        "mean squared error",
+        xscale="log",
         yscale="log",
-    )  # fmt: skip
+    )
 
 
 def _caption(made: Course, draw: int) -> str:

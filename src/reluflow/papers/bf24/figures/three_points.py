@@ -24,8 +24,12 @@ from reluflow.trajectory.phases import phases
 Array = NDArray[np.float64]
 
 FIGURE2: dict[str, Any] = {
-    "m": 200_000, "scale": 1e-3, "lr": 1e-3, "steps": 2_000_000, "m_film": 20_000,
-}  # fmt: skip
+    "m": 200_000,
+    "scale": 1e-3,
+    "lr": 1e-3,
+    "steps": 2_000_000,
+    "m_film": 20_000,
+}
 FIGURE2_QUICK = {**FIGURE2, "m": 2_000, "steps": 200_000, "m_film": 0}
 ROWS = ("start", "end of phase 2a: aligned, about to grow", "end of phase 2: near the line", "end")
 DONE, LEFT = 0.05, 0.005  # of the fall of the loss, at the ends of phases 2a and 2
@@ -114,11 +118,14 @@ def figure2(*, m: int, scale: float, lr: float, steps: int, m_film: int, seed: i
         mse = float(np.mean((state(made.problem.X) - made.problem.y) ** 2))
         panels.append(
             function_panel(
-                state, made.problem, span=(-1.0, 1.0), ylim=(-0.1, 1.3),
+                state,
+                made.problem,
+                span=(-1.0, 1.0),
+                ylim=(-0.1, 1.3),
                 title=f"{title}\nstep {step:,}, mean squared error {mse:.6f}",
                 legend="upper right" if row == 0 else "",
             )
-        )  # fmt: skip
+        )
         panels.append(neurons_panel(state, made.problem, title=f"neurons at step {step:,}"))
     pictures = [
         Picture(panels, 2, f"Three points, {m:,} neurons from scale {scale:g}", height=3.7),
@@ -148,9 +155,14 @@ def _loss_curve(made: ThreePoints) -> Panel:
         Rule(near, "x", text=f"end of 2\nstep {near:,}", side="right", place=0.6),
     ]
     return Panel(
-        traces, "loss", "step", "mean squared error", xscale="log", ylim=(0.0, 0.68),
+        traces,
+        "loss",
+        "step",
+        "mean squared error",
+        xscale="log",
+        ylim=(0.0, 0.68),
         legend="lower left",
-    )  # fmt: skip
+    )
 
 
 def _numbers(made: ThreePoints) -> dict[str, Any]:
@@ -200,21 +212,38 @@ def seen(made: ThreePoints, scale: float, lr: float) -> list[Comparison]:
         at_least(share[ray].sum() / share.sum(), 0.99, what="end of 2a: norm^2 in 0.1 rad of D*"),
         equals(angle[0], 111.2, tolerance=1.0, what="end of 2a: angle of sum a w, D* (degrees)"),
         at_most(np.abs(grown(problem.X)).max(), 0.05, what="end of 2a: |f|"),
-        equals(made.half, predicted, tolerance=1 / (lr * known["growth_rate"]),
-               what="step of half the fall: log(1/scale)/|D*|, give or take 1/|D*|"),
-        at_most(np.abs(near(problem.X) - known["limit_outputs"]).max(), 0.1,
-                what="end of 2: |f - line| at the samples"),
-        at_most(np.exp(near.log_norms[red]).max(initial=0.0), scale,
-                what="end of 2: largest norm of a neuron with a < 0"),
-        at_most(late.max(initial=0) / start.m, 1e-3,
-                what=f"neurons active on some samples from step {UNMIXED:,} on, share"),
+        equals(
+            made.half,
+            predicted,
+            tolerance=1 / (lr * known["growth_rate"]),
+            what="step of half the fall: log(1/scale)/|D*|, give or take 1/|D*|",
+        ),
+        at_most(
+            np.abs(near(problem.X) - known["limit_outputs"]).max(),
+            0.1,
+            what="end of 2: |f - line| at the samples",
+        ),
+        at_most(
+            np.exp(near.log_norms[red]).max(initial=0.0),
+            scale,
+            what="end of 2: largest norm of a neuron with a < 0",
+        ),
+        at_most(
+            late.max(initial=0) / start.m,
+            1e-3,
+            what=f"neurons active on some samples from step {UNMIXED:,} on, share",
+        ),
         equals(mixed(problem, final), 0, tolerance=0, what="end: neurons active on some samples"),
         equals(idle, 0.0, tolerance=0.0, what="end: move of neurons that never were active"),
-        equals(np.mean((final(problem.X) - problem.y) ** 2), 0.1750427350, tolerance=1e-10,
-               what="end: mean squared error"),
+        equals(
+            np.mean((final(problem.X) - problem.y) ** 2),
+            0.1750427350,
+            tolerance=1e-10,
+            what="end: mean squared error",
+        ),
         at_most(off_the_line(problem, final), 1e-6, what="end: |f - line| on [-1, 1]"),
         equals(angle[1], 95.5, tolerance=0.05, what="end: angle of sum a w, beta* (degrees)"),
-    ]  # fmt: skip
+    ]
 
 
 def _summary(made: ThreePoints, numbers: dict[str, Any]) -> list[str]:

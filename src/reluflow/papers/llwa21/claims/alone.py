@@ -47,10 +47,13 @@ def trained_alone(seed: int, q_min: float) -> Evidence:
 
 
 @claim(
-    "LLWA21-TG.9", needs=("start", "path"), example=trained_alone, quick={"q_min": 100.0},
+    "LLWA21-TG.9",
+    needs=("start", "path"),
+    example=trained_alone,
+    quick={"q_min": 100.0},
     full={"q_min": 500.0},
     given=[mean_logistic, some_leak, separable, balanced_start, single, large_margins, has_decade],
-)  # fmt: skip
+)
 def one_neuron_alone(evidence: Evidence) -> list[Comparison]:
     """(w, a)/|theta| tends to (w+, 1)/sqrt 2: what is across w+ is kept while |theta| grows."""
     p = evidence.problem

@@ -186,11 +186,24 @@ LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
 
 
 @claim(
-    "LLWA21-T4.3", needs=("end",), example=late_run, quick=LATE, full={"q_min": 2000.0},
-    given=[mean_logistic, some_leak, separable, symmetric_data, off_the_mean, small_start,
-           both_signs, one_way, large_margins],
+    "LLWA21-T4.3",
+    needs=("end",),
+    example=late_run,
+    quick=LATE,
+    full={"q_min": 2000.0},
+    given=[
+        mean_logistic,
+        some_leak,
+        separable,
+        symmetric_data,
+        off_the_mean,
+        small_start,
+        both_signs,
+        one_way,
+        large_margins,
+    ],
     unchecked=["the start is below sigma_max, which is not explicit"],
-)  # fmt: skip
+)
 def linear_limit(evidence: Evidence) -> list[Comparison]:
     """f / |theta|^2 tends to (1 + leak)/4 <w*, x>; the margin, stationary there, is faster."""
     return late_errors(evidence)
@@ -216,17 +229,33 @@ def late_errors(evidence: Evidence) -> list[Comparison]:
     return [
         at_least(ratio, 1 - 1 / q, what="margin over the largest, against 1 - 1/q_min"),
         at_most(ratio, 1 + 1e-9, what="and at most 1"),
-        at_most(gap, 1 / np.sqrt(q),
-                what="|f/|theta|^2 - (1+leak)/4 <w*, x>| on the sphere, relative, 1/sqrt(q_min)"),
-    ]  # fmt: skip
+        at_most(
+            gap,
+            1 / np.sqrt(q),
+            what="|f/|theta|^2 - (1+leak)/4 <w*, x>| on the sphere, relative, 1/sqrt(q_min)",
+        ),
+    ]
 
 
 @claim(
-    "LLWA21-C4.4", needs=("end",), example=late_run, quick=LATE, full={"q_min": 2000.0},
-    given=[mean_logistic, some_leak, separable, symmetric_data, off_the_mean, small_start,
-           both_signs, one_way, large_margins],
+    "LLWA21-C4.4",
+    needs=("end",),
+    example=late_run,
+    quick=LATE,
+    full={"q_min": 2000.0},
+    given=[
+        mean_logistic,
+        some_leak,
+        separable,
+        symmetric_data,
+        off_the_mean,
+        small_start,
+        both_signs,
+        one_way,
+        large_margins,
+    ],
     unchecked=["the start is below sigma_max, which is not explicit"],
-)  # fmt: skip
+)
 def largest_margin_reached(evidence: Evidence) -> Comparison:
     """The flow attains the global max margin."""
     return late_errors(evidence)[0]

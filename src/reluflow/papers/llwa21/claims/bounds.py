@@ -202,19 +202,32 @@ def good_embeddings(seed: int, draws: int) -> list[Comparison]:
     mu = sides(problem)[0]
     found = []
     for m, factor in ((2, 1.0), (4, 0.5), (6, 2.0)):
-        net = initialize(problem, m * draws, scale=1.0, kind="gaussian", normalize="none",
-                         outer_factor=factor, rng=seed + m)  # fmt: skip
+        net = initialize(
+            problem,
+            m * draws,
+            scale=1.0,
+            kind="gaussian",
+            normalize="none",
+            outer_factor=factor,
+            rng=seed + m,
+        )
         b = (net.W @ mu / np.linalg.norm(mu) + net.a).reshape(draws, m)
         share = float(np.mean((b > 0).any(axis=1) & (b < 0).any(axis=1)))
         truth = 1 - 2.0 ** -(m - 1)
         error = 4 * math.sqrt(truth * (1 - truth) / draws)
         spread = float(np.mean(b**2)) / (1 + factor**2)
         found += [
-            at_most(abs(share - truth), error,
-                    what=f"|share of good bbar - (1 - 2^-(m-1))|, m = {m}; 4 s.e."),
-            at_most(abs(spread - 1), 4 * math.sqrt(2 / b.size),
-                    what=f"|mean square / (1 + c^2) - 1|, c = {factor:g}; 4 s.e."),
-        ]  # fmt: skip
+            at_most(
+                abs(share - truth),
+                error,
+                what=f"|share of good bbar - (1 - 2^-(m-1))|, m = {m}; 4 s.e.",
+            ),
+            at_most(
+                abs(spread - 1),
+                4 * math.sqrt(2 / b.size),
+                what=f"|mean square / (1 + c^2) - 1|, c = {factor:g}; 4 s.e.",
+            ),
+        ]
     return found
 
 

@@ -87,8 +87,11 @@ def conditions(problem: Problem, net: Network) -> list[Hypothesis]:
     _, plus, minus = (v / np.linalg.norm(v) for v in sides(problem))
     rays = np.where((net.a > 0)[:, None], minus, -plus)
     near = float(np.linalg.norm(net.directions - rays, axis=1).min())
-    off = Hypothesis("not on lambda mu- (a > 0) or -lambda mu+ (a < 0), lambda >= 0", near > 1e-6,
-                     f"least distance of a direction to its ray {near:.3g}")  # fmt: skip
+    off = Hypothesis(
+        "not on lambda mu- (a > 0) or -lambda mu+ (a < 0), lambda >= 0",
+        near > 1e-6,
+        f"least distance of a direction to its ray {near:.3g}",
+    )
     tests = (some_leak, unit_ball, means_separate, balanced_start)
     return [*(test(evidence) for test in tests), off]
 
@@ -124,10 +127,11 @@ def off_the_printed_ray(seed: int, m: int) -> Found:
     turned = float(np.linalg.norm(last.directions[0] - positive.directions[0]))
     lost = float(positive.log_norms[0] - last.log_norms[0])
     any_time = Hypothesis(
-        "T0 may be any time", turned <= 1e-9,
+        "T0 may be any time",
+        turned <= 1e-9,
         f"by {STAY:g}/lambda0- the neuron on -mu- has turned by {turned:.1e} and shrunk "
         f"by e^-{lost:.3g}: it stays on its ray",
-    )  # fmt: skip
+    )
     return Found([bound], [*conditions(problem, positive), any_time])
 
 
@@ -220,10 +224,13 @@ def all_but_the_true_rays(seed: int, m: int) -> Found:
     best = int(np.argmax(margins.min(axis=0)))
     sizes = [run[best].log_norms - log for run, log in zip(runs, LOGS[:2], strict=True)]
     comparisons = [
-        at_least(margins[:, best].min(), depth(g.problem) / 3,
-                 what="least margin in the cones at the best T0"),
+        at_least(
+            margins[:, best].min(),
+            depth(g.problem) / 3,
+            what="least margin in the cones at the best T0",
+        ),
         at_most(np.abs(sizes[0] - sizes[1]).max(), 1e-3, what="|change of log(|w|/sigma)|"),
-    ]  # fmt: skip
+    ]
     return Found(comparisons, [means_separate(Evidence.of(g.problem))])
 
 
@@ -244,10 +251,14 @@ def all_but_the_printed_rays(seed: int, m: int) -> Found:
     limit = early(g.problem, g.net, soon)
     off = [np.abs(g.at(log, [soon])[0].directions - limit.directions).max() for log in LOGS[:2]]
     chosen = Hypothesis(
-        "T0 and sigma_max may be chosen", bool(max(off) <= 1e-6),
+        "T0 and sigma_max may be chosen",
+        bool(max(off) <= 1e-6),
         f"no T0 up to {STAY:g}/lambda0- serves as sigma -> 0; flows from sigma = e^{LOGS[0]:g} and "
         f"e^{LOGS[1]:g} differ from that limit by {max(off):.1e}",
-    )  # fmt: skip
-    bound = at_least(max(margins), depth(g.problem) / 3,
-                     what="least margin in the cones at the best T0, sigma -> 0")  # fmt: skip
+    )
+    bound = at_least(
+        max(margins),
+        depth(g.problem) / 3,
+        what="least margin in the cones at the best T0, sigma -> 0",
+    )
     return Found([bound], [*conditions(g.problem, g.net), chosen])

@@ -36,9 +36,12 @@ def largest_margin(evidence: Evidence) -> list[Comparison]:
     return [
         equals(found.margin / best, 1.0, tolerance=1e-6, what="margin reached over the formula"),
         at_most(found.upper_bound / best, 1 + 1e-6, what="upper bound over the formula"),
-        at_most(off, 1e-9 + 4 * np.sqrt(left),
-                what="its f/|theta|^2 against (1+leak)/4 <w*, x> on the sphere, relative"),
-    ]  # fmt: skip
+        at_most(
+            off,
+            1e-9 + 4 * np.sqrt(left),
+            what="its f/|theta|^2 against (1+leak)/4 <w*, x> on the sphere, relative",
+        ),
+    ]
 
 
 @experiment("LLWA21-T4.2", part="leaks", quick={"sets": 1}, full={"sets": 10})
@@ -88,8 +91,11 @@ def kkt_is_balanced(evidence: Evidence) -> Comparison:
     """KKT directions have |a_j| = |w_j|; by Euler nearly so where the residual is small."""
     assert evidence.final is not None
     residual = kkt(evidence.problem, evidence.final).residual
-    return at_most(imbalance(evidence.final), residual + 1e-12,
-                   what="|a^2 - |w|^2| / |theta|^2, against the KKT residual")  # fmt: skip
+    return at_most(
+        imbalance(evidence.final),
+        residual + 1e-12,
+        what="|a^2 - |w|^2| / |theta|^2, against the KKT residual",
+    )
 
 
 @experiment("LLWA21-LB.9", part="exact", quick={"factor": 1.2})

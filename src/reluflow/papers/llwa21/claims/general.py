@@ -198,16 +198,24 @@ assumption(
     "LLWA21-A.5star", margin_loss, some_leak, separable, negatives_weak_at_dual, example=hinted
 )
 assumption(
-    "LLWA21-A.9", margin_loss, some_leak, separable, positives_weak, example=mirrored,
+    "LLWA21-A.9",
+    margin_loss,
+    some_leak,
+    separable,
+    positives_weak,
+    example=mirrored,
     form="repaired",
-)  # fmt: skip
+)
 
 
 for _id, _example in (("LLWA21-A4.6", orthogonal_symmetric), ("LLWA21-A.6", counterexample)):
     claim(
-        _id, given=[margin_loss, some_leak, no_branching], example=_example, expected=Status.MET,
+        _id,
+        given=[margin_loss, some_leak, no_branching],
+        example=_example,
+        expected=Status.MET,
         reason="not decidable in general: certified where data are orthogonally separable",
-    )(lambda evidence: ())  # fmt: skip
+    )(lambda evidence: ())
 
 
 @experiment("LLWA21-A.2", part="one neuron", quick={"sets": 3}, full={"sets": 30})
@@ -296,9 +304,11 @@ def has_minus_neuron(evidence: Evidence) -> tuple[bool, str]:
 
 
 @claim(
-    "LLWA21-A.9", form="printed", example=small_mirrored,
+    "LLWA21-A.9",
+    form="printed",
+    example=small_mirrored,
     given=[margin_loss, some_leak, unit_ball, separable, has_minus_neuron],
-)  # fmt: skip
+)
 def negatives_weak_too(evidence: Evidence) -> Comparison:
     """Printed with a <= 0, the sign of the solution -phi(-<w-, x>) itself, which has gamma-/2."""
     lower, _, bound = best_other(evidence.problem, -1, -1)

@@ -45,9 +45,12 @@ def _orders(g: Growth) -> list[Comparison]:
     return [
         at_least(order, 2.8, what="order in r of the error, 3 stated"),
         at_most(np.abs(slopes[up]).max(), 0.01, what="|d log|b| / d log sigma|, a > 0: bounded"),
-        at_most(np.abs(slopes[~up] - g.kappa).max(), 0.01,
-                what="|d log|b| / d log sigma - kappa|, a < 0"),
-    ]  # fmt: skip
+        at_most(
+            np.abs(slopes[~up] - g.kappa).max(),
+            0.01,
+            what="|d log|b| / d log sigma - kappa|, a < 0",
+        ),
+    ]
 
 
 def slopes_after_t0(g: Growth) -> Array:
@@ -61,8 +64,11 @@ def slopes_after_t0(g: Growth) -> Array:
 def grows_in_its_cone(seed: int, m: int) -> Found:
     """Order 3 in r, |b_k| of both signs, and the rates |mu+-|/2 as slopes of log|w_k|."""
     g = growth(seed, m)
-    rate = at_most(_off(slopes_after_t0(g), g, 0.5).max(), 1e-6,
-                   what="slopes of log|w_k| against |mu+-|/2, relative")  # fmt: skip
+    rate = at_most(
+        _off(slopes_after_t0(g), g, 0.5).max(),
+        1e-6,
+        what="slopes of log|w_k| against |mu+-|/2, relative",
+    )
     return Found([*_orders(g), rate], given(g.problem))
 
 

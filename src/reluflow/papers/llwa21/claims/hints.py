@@ -32,8 +32,15 @@ from reluflow.problem.losses import Logistic
 Array = NDArray[np.float64]
 
 RATIOS = {0.05: 2.478, 0.1: 1.442}  # eps -> largest margin over eps/2, noted for K = 1/2
-PROVEN = (mean_logistic, some_leak, separable, principal, means_separate, plus_is_longer,
-          negatives_weak_at_dual)  # fmt: skip
+PROVEN = (
+    mean_logistic,
+    some_leak,
+    separable,
+    principal,
+    means_separate,
+    plus_is_longer,
+    negatives_weak_at_dual,
+)
 
 
 def gain(problem: Problem) -> tuple[float, float]:
@@ -66,12 +73,13 @@ def limit_error(problem: Problem, net: Network) -> float:
 
 
 @experiment(
-    "LLWA21-T6.2", quick={"draws": 3, "m": 2, "q": 100.0},
+    "LLWA21-T6.2",
+    quick={"draws": 3, "m": 2, "q": 100.0},
     full={"draws": 12, "m": 2, "q": 300.0},
     unchecked=["the start is below sigma_max, which is not explicit"],
     reason="sigma = 1e-8: from 1e-4 one draw of twelve is still 2 % away at q_min = 300; "
-           "that error goes as sigma^(2 kappa), kappa = .456, and as 1/sqrt(q_min)",
-)  # fmt: skip
+    "that error goes as sigma^(2 kappa), kappa = .456, and as 1/sqrt(q_min)",
+)
 def hints_win(seed: int, draws: int, m: int, q: float) -> Found:
     """(1/2) phi(<w*, x>) for every draw with some a > 0 (probability 1 - 2^-m), and no other."""
     worst, other, several = 0.0, np.inf, 0
@@ -113,10 +121,13 @@ def thresholds(eps: float) -> list[Comparison]:
 
 
 @experiment(
-    "LLWA21-T6.2", form="slip", part="K", quick={"epsilons": (0.05, 0.1)},
+    "LLWA21-T6.2",
+    form="slip",
+    part="K",
+    quick={"epsilons": (0.05, 0.1)},
     printed="K > 0 (choice of parameters in Appendix A.2; the theorem says K large, eps small)",
     meant="K > eps sqrt((3 + leak)/(1 - leak)), which large K and small eps provide",
-)  # fmt: skip
+)
 def how_large_is_k(seed: int, epsilons: tuple[float, ...]) -> Found:
     """Below that K the one neuron has the largest margin, so its margin is not suboptimal."""
     problem = datasets.hinted(eps=0.05, K=0.5 * datasets.hinted(eps=0.05).known["K_threshold"])
@@ -126,17 +137,22 @@ def how_large_is_k(seed: int, epsilons: tuple[float, ...]) -> Found:
 
 
 @experiment(
-    "LLWA21-T6.2", form="slip", part="H", quick={"sizes": (1.0, 2.0)},
+    "LLWA21-T6.2",
+    form="slip",
+    part="H",
+    quick={"sizes": (1.0, 2.0)},
     printed="H > n |mu-| + |sum_{j>1} y_j x+_j| (Appendix A.2), where mu- contains leak H w*",
     meant="H > (|sum_{j>1} y_j x+_j| + |sum_{j>1} y_j x-_j|)/(1 - leak), for the same purpose, A.3",
-)  # fmt: skip
+)
 def how_large_is_h(seed: int, sizes: tuple[float, ...]) -> list[Comparison]:
     """The printed bound grows with H, by leak; H above the meant one satisfies it, so A.3 holds."""
     base = datasets.hinted()
     w, H3 = base.known["w_star"], base.known["H3"]
     values = [size * H3 * (1 + 1e-6) for size in sizes]
-    problems = [Problem(np.vstack([H * w, base.X[1:]]), base.y, leak=base.leak, loss=base.loss)
-                for H in values]  # fmt: skip
+    problems = [
+        Problem(np.vstack([H * w, base.X[1:]]), base.y, leak=base.leak, loss=base.loss)
+        for H in values
+    ]
     bounds = [printed_bound(problem) for problem in problems]
     slope = (bounds[-1] - bounds[0]) / (values[-1] - values[0])
     met = max(bound / value for bound, value in zip(bounds, values, strict=True))
@@ -156,10 +172,14 @@ def printed_bound(problem: Problem) -> float:
 
 
 @experiment(
-    "LLWA21-T6.2", form="slip", part="probability", quick={"draws": 4000}, full={"draws": 100_000},
+    "LLWA21-T6.2",
+    form="slip",
+    part="probability",
+    quick={"draws": 4000},
+    full={"draws": 100_000},
     printed="probability at least 1 - delta, over D_init (display of Theorem 6.2)",
     meant="probability 1 - 2^-m, over the balanced D~_init, as the sentence before it says",
-)  # fmt: skip
+)
 def share_of_good_draws(seed: int, draws: int) -> list[Comparison]:
     """Balanced draws with some a > 0; a single neuron has it half of the time, whatever delta."""
     found = []
@@ -236,10 +256,13 @@ def others(problem: Problem, seed: int, count: int = 20) -> list[tuple[float, fl
 
 
 @experiment(
-    "LLWA21-LA.4", form="slip", quick={"sets": 1}, full={"sets": 100},
+    "LLWA21-LA.4",
+    form="slip",
+    quick={"sets": 1},
+    full={"sets": 100},
     printed="it attains the global max margin gamma+/2 (Lemma A.4)",
     meant="the largest margin of all neurons with a_1 >= 0, which the lemma supposes",
-)  # fmt: skip
+)
 def largest_among_positive(seed: int, sets: int) -> list[Comparison]:
     """On mirrored hints a neuron with a < 0 has gamma-/2, which is larger."""
     rows = np.array([one_neuron_claims(p, seed) for p in one_neuron_data(seed, sets)])
@@ -259,10 +282,13 @@ def best_positive_neuron(seed: int, sets: int) -> list[Comparison]:
     return [
         at_least(residuals.size, 10 * sets, what="other separating neurons looked at"),
         at_least(residuals.min(), NEAR, what="their KKT residuals, least"),
-        at_least((residuals / sines).min(), math.sqrt(0.5) - 1e-9,
-                 what="their KKT residuals over sin(w, w+), least"),
+        at_least(
+            (residuals / sines).min(),
+            math.sqrt(0.5) - 1e-9,
+            what="their KKT residuals over sin(w, w+), least",
+        ),
         at_most(rows[:, 0].max(), 1e-7, what="KKT residual at (w+, 1)/sqrt 2"),
         at_most(np.abs(rows[:, 1] - 1).max(), 1e-9, what="|margin/(gamma+/2) - 1|"),
         at_most(rows[:, 2].max(), 1 + 1e-9, what="margins of sampled neurons over gamma+/2"),
         at_least(rows[:, 2].min(), 0.999, what="and the sample comes near, least"),
-    ]  # fmt: skip
+    ]

@@ -71,9 +71,13 @@ def settled(evidence: Evidence) -> tuple[bool | None, str]:
 
 
 @claim(
-    "LLWA21-T3.1", needs=("path", "flow"), given=[mean_logistic, gets_late, has_decade, settled],
-    example=recorded, quick=LATE, full=MOST,
-)  # fmt: skip
+    "LLWA21-T3.1",
+    needs=("path", "flow"),
+    given=[mean_logistic, gets_late, has_decade, settled],
+    example=recorded,
+    quick=LATE,
+    full=MOST,
+)
 def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
     """Smoothed margin monotone; L to 0, |theta| to infinity, KKT residual to 0.
 
@@ -94,11 +98,19 @@ def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
         at_least(fall, 0.0, error=100 * evidence.rtol, what="rise of the smoothed margin, least"),
         at_most(np.diff(losses).max(), 0.0, what="change of log L between records, largest"),
         at_least(np.diff(np.log(sizes)).min(), 0.0, what="growth of log |theta|^2, least"),
-        settles(evidence, shown, [off_radial(evidence, i) for i in shown],
-                "sine of the angle of theta and -grad L, in q_min"),
-        settles(evidence, shown, [kkt(p, evidence.path[i], tol=tol).residual for i in shown],
-                "KKT residual, in q_min"),
-    ]  # fmt: skip
+        settles(
+            evidence,
+            shown,
+            [off_radial(evidence, i) for i in shown],
+            "sine of the angle of theta and -grad L, in q_min",
+        ),
+        settles(
+            evidence,
+            shown,
+            [kkt(p, evidence.path[i], tol=tol).residual for i in shown],
+            "KKT residual, in q_min",
+        ),
+    ]
 
 
 def settling_records(evidence: Evidence) -> list[int]:
@@ -175,15 +187,23 @@ def critical(evidence: Evidence, i: int) -> float:
 
 
 @claim(
-    "LLWA21-TF.9", needs=("path", "flow"), given=[mean_logistic, gets_late, has_decade, settled],
-    example=recorded, quick=LATE, full=MOST,
-)  # fmt: skip
+    "LLWA21-TF.9",
+    needs=("path", "flow"),
+    given=[mean_logistic, gets_late, has_decade, settled],
+    example=recorded,
+    quick=LATE,
+    full=MOST,
+)
 def critical_value(evidence: Evidence) -> Comparison:
     """(1 + |theta|) |subgradient of gt| tends to 0, as 1/sqrt(q_min) or faster but for slow modes
     of the limit; gt to gamma."""
     shown = settling_records(evidence)
-    return settles(evidence, shown, [critical(evidence, i) for i in shown],
-                   "(1 + |theta|)|grad gt|/gt, in q_min")  # fmt: skip
+    return settles(
+        evidence,
+        shown,
+        [critical(evidence, i) for i in shown],
+        "(1 + |theta|)|grad gt|/gt, in q_min",
+    )
 
 
 @predicate("a neuron leads along a separator (B.19)")
@@ -203,10 +223,13 @@ def leaders(evidence: Evidence) -> NDArray[np.bool_]:
 
 
 @claim(
-    "LLWA21-TB.19", needs=("path", "flow", "start"), example=recorded,
-    quick={**LATE, "kind": "balanced"}, full=MOST,
+    "LLWA21-TB.19",
+    needs=("path", "flow", "start"),
+    example=recorded,
+    quick={**LATE, "kind": "balanced"},
+    full=MOST,
     given=[mean_logistic, some_leak, separable, has_leader],
-)  # fmt: skip
+)
 def loss_vanishes(evidence: Evidence) -> list[Comparison]:
     """L < ln 2 / n in finite time, then to 0; |theta| grows; a_j of a leader is never 0."""
     p, who = evidence.problem, leaders(evidence)
@@ -218,12 +241,14 @@ def loss_vanishes(evidence: Evidence) -> list[Comparison]:
     growth = math.log(squared_norm(end) / squared_norm(evidence.path[0]))
     return [
         at_most(
-            log_loss, goal, error=0.0 if done else math.inf,  # a run cut short decides nothing
+            log_loss,
+            goal,
+            error=0.0 if done else math.inf,  # a run cut short decides nothing
             what="log L at the end, against ln(ln 2/n)",
         ),
         at_most(np.abs(signs - signs[0]).max(), 0, what="signs of a_j that change, leaders"),
         at_least(growth, 0.0, what="growth of log |theta|^2"),
-    ]  # fmt: skip
+    ]
 
 
 @experiment("LLWA21-TB.19", part="finite time", quick={"starts": 2}, full={"starts": 20})
@@ -255,9 +280,13 @@ def loss_gets_small_in_finite_time(seed: int, starts: int) -> Found:
 
 
 @claim(
-    "LLWA21-LB.20", needs=("path",), given=[mean_logistic, some_leak, separable], example=recorded,
-    quick=LATE, full=MOST,
-)  # fmt: skip
+    "LLWA21-LB.20",
+    needs=("path",),
+    given=[mean_logistic, some_leak, separable],
+    example=recorded,
+    quick=LATE,
+    full=MOST,
+)
 def every_neuron_is_pulled(evidence: Evidence) -> Comparison:
     """sgn(a_j) <w_j', w*> >= |a_j| leak gamma* (1 - e^{-nL})/n at every record.
 

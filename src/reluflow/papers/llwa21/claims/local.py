@@ -64,9 +64,11 @@ def returns(seed: int, which: int, eps: float, size: float, q: float) -> Evidenc
 
 
 @experiment(
-    "LLWA21-T5.6", quick={"eps": 0.1, "size": 5.0, "q": 2000.0}, full={"q": 20_000.0},
+    "LLWA21-T5.6",
+    quick={"eps": 0.1, "size": 5.0, "q": 2000.0},
+    full={"q": 20_000.0},
     unchecked=["the start is near and large enough: eps0 and rho0 are not explicit"],
-)  # fmt: skip
+)
 def stays_near(seed: int, eps: float, size: float, q: float) -> list[Comparison]:
     """From eps0 = .1 and norm 5 (in the unit ball): the margin of the maximum, not far away.
 
@@ -140,10 +142,12 @@ def threshold_constant(problem: Problem, value: float, rows: Array) -> float:
 
 
 @experiment(
-    "LLWA21-LF.10", quick={"draws": 1}, full={"draws": 5},
+    "LLWA21-LF.10",
+    quick={"draws": 1},
+    full={"draws": 5},
     reason="that there is a Psi around any direction is beyond a computation; seen is that "
-           "Psi(x) = C (x/gamma)^(1 - kappa/2), C from (42), serves runs to maxima of the margin",
-)  # fmt: skip
+    "Psi(x) = C (x/gamma)^(1 - kappa/2), C from (42), serves runs to maxima of the margin",
+)
 def desingularised(seed: int, draws: int) -> list[Comparison]:
     """Psi'(gap) |theta| |grad gt| >= 1 where (42) holds; with |theta|^(2 kappa - 1) everywhere."""
     worst, used = 0.0, 0
@@ -176,9 +180,11 @@ def swept(evidence: Evidence, value: float) -> tuple[Array, Array, Array]:
 
 
 @experiment(
-    "LLWA21-LF.11", quick={"q": 2000.0}, full={"q": 20_000.0},
+    "LLWA21-LF.11",
+    quick={"q": 2000.0},
+    full={"q": 20_000.0},
     unchecked=["the start is near and large enough: eps0 and rho0 are not explicit"],
-)  # fmt: skip
+)
 def bounded_sweep(seed: int, q: float) -> list[Comparison]:
     """d zeta <= -c d Psi(gap) at every step, Psi of points sampled for F.10, c of the proof.
 
@@ -195,7 +201,10 @@ def bounded_sweep(seed: int, q: float) -> list[Comparison]:
         found += [
             at_least(np.diff(levels).min(), 0.0, what=f"{name}: growth of gt, least"),
             at_most((arcs / -np.diff(psi)).max(), c, what=f"{name}: arc over fall of Psi, largest"),
-            at_most(np.abs(parts / np.diff(levels) - 1).max(), 0.05,
-                    what=f"{name}: |radial and tangential part / growth of gt - 1|"),
-        ]  # fmt: skip
+            at_most(
+                np.abs(parts / np.diff(levels) - 1).max(),
+                0.05,
+                what=f"{name}: |radial and tangential part / growth of gt - 1|",
+            ),
+        ]
     return found

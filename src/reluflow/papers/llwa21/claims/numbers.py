@@ -206,9 +206,13 @@ def gaussian_start(seed: int, m: int) -> list[Comparison]:
         net = initialize(problem, m, sigma, "gaussian", seed, normalize="none", outer_factor=c_a)
         for name, draws, size in (("w", net.W, sigma), ("a", net.a, c_a * sigma)):
             made.append(
-                equals(np.mean(draws**2) / size**2, 1.0, tolerance=5 * np.sqrt(2 / draws.size),
-                       what=f"mean {name}^2 over its variance, c_a = {c_a:g}")
-            )  # fmt: skip
+                equals(
+                    np.mean(draws**2) / size**2,
+                    1.0,
+                    tolerance=5 * np.sqrt(2 / draws.size),
+                    what=f"mean {name}^2 over its variance, c_a = {c_a:g}",
+                )
+            )
         mixed = np.mean(net.W[:, 0] * net.a) / (c_a * sigma**2)
         made.append(equals(mixed, 0.0, tolerance=5 / np.sqrt(m), what="mean w_1 a, c_a = 1 units"))
     return made

@@ -63,8 +63,15 @@ def trained(
     """A small balanced start with neurons of both signs, to a large margin."""
     problem = sample(name, mirror)
     size = 1e-4 / np.sqrt(np.linalg.norm(problem.X, axis=1).max())
-    net = initialize(problem, m, scale=size, kind="balanced", normalize="none", rng=seed,
-                     signs=np.resize([1.0, -1.0], m))  # fmt: skip
+    net = initialize(
+        problem,
+        m,
+        scale=size,
+        kind="balanced",
+        normalize="none",
+        rng=seed,
+        signs=np.resize([1.0, -1.0], m),
+    )
     return until(problem, net, q_min)
 
 
@@ -139,14 +146,17 @@ def growth_beside(problem: Problem) -> float:
 
 def start_of_both_signs(problem: Problem, seed: int, sigma: float) -> Network:
     """A balanced Gaussian draw of two neurons with a_1 > 0 > a_2, an event of probability 1/2."""
-    return initialize(problem, 2, scale=sigma, kind="balanced", normalize="none", rng=seed,
-                      signs=[1.0, -1.0])  # fmt: skip
+    return initialize(
+        problem, 2, scale=sigma, kind="balanced", normalize="none", rng=seed, signs=[1.0, -1.0]
+    )
 
 
 @experiment(
-    "LLWA21-TA.7", form="printed", quick={"draws": 3, "sigmas": (1e-2, 1e-3), "q": 1e3},
+    "LLWA21-TA.7",
+    form="printed",
+    quick={"draws": 3, "sigmas": (1e-2, 1e-3), "q": 1e3},
     full={"draws": 10, "sigmas": (1e-2, 1e-3, 1e-5), "q": 1e4},
-)  # fmt: skip
+)
 def one_positive_neuron_under_a5(
     seed: int, draws: int, sigmas: tuple[float, ...], q: float
 ) -> Found:
@@ -158,25 +168,40 @@ def one_positive_neuron_under_a5(
     evidence = counterexample()
     problem = evidence.problem
     half = one_neuron(problem, 1)[0].margin / 2
-    passed = np.array([
-        [smoothed(problem, _end(problem, seed + i, sigma, q))[0] > half * (1 + 1e-4)
-         for sigma in sigmas]
-        for i in range(draws)
-    ])  # fmt: skip
+    passed = np.array(
+        [
+            [
+                smoothed(problem, _end(problem, seed + i, sigma, q))[0] > half * (1 + 1e-4)
+                for sigma in sigmas
+            ]
+            for i in range(draws)
+        ]
+    )
     power = growth_beside(problem)
     small = Hypothesis(
-        "for every sigma below some sigma_max", bool(power > 1),
+        "for every sigma below some sigma_max",
+        bool(power > 1),
         f"from sigma = {', '.join(f'{s:g}' for s in sigmas)}; of whatever size, a negative neuron "
         f"beside the one neuron grows as |w_+|^{power:.3g}",
-    )  # fmt: skip
-    tests = (mean_logistic, some_leak, unit_ball, separable, means_separate, plus_is_longer,
-             negatives_weak, no_branching)  # fmt: skip
+    )
+    tests = (
+        mean_logistic,
+        some_leak,
+        unit_ball,
+        separable,
+        means_separate,
+        plus_is_longer,
+        negatives_weak,
+        no_branching,
+    )
     drawn = Hypothesis("balanced Gaussian start with fair signs", True, f"{draws} draws, m = 2")
     least = 0.5 * float(passed.all(axis=1).mean())
     bound = at_most(
-        least, 2.0**-2, error=0.0 if least > 2.0**-2 else math.inf,  # others may pass it later
+        least,
+        2.0**-2,
+        error=0.0 if least > 2.0**-2 else math.inf,  # others may pass it later
         what="probability of a limit other than one neuron, against 2^-m, m = 2",
-    )  # fmt: skip
+    )
     return Found([bound], [*(test(evidence) for test in tests), drawn, small])
 
 
@@ -187,10 +212,23 @@ def _end(problem: Problem, seed: int, sigma: float, q: float) -> Network:
 
 
 @claim(
-    "LLWA21-TA.7", form="repaired", example=trained, quick={"q_min": 100.0}, full={"q_min": 2000.0},
-    given=[*COMMON, plus_is_longer, negatives_weak_at_dual, balanced_start, small_start,
-           has_sign(1), one_way, large_margins], **SIZES,
-)  # fmt: skip
+    "LLWA21-TA.7",
+    form="repaired",
+    example=trained,
+    quick={"q_min": 100.0},
+    full={"q_min": 2000.0},
+    given=[
+        *COMMON,
+        plus_is_longer,
+        negatives_weak_at_dual,
+        balanced_start,
+        small_start,
+        has_sign(1),
+        one_way,
+        large_margins,
+    ],
+    **SIZES,
+)
 def one_positive_neuron(evidence: Evidence) -> list[Comparison]:
     """With A.5* for A.5."""
     return ends_in_one_neuron(evidence, 1)
@@ -207,10 +245,12 @@ def sphere_error(seed: int, q_min: float, mirror: bool) -> Found:
 
 
 SPHERE: dict[str, Any] = {
-    "part": "sphere", "quick": {"q_min": 100.0}, "full": {"q_min": 2000.0},
+    "part": "sphere",
+    "quick": {"q_min": 100.0},
+    "full": {"q_min": 2000.0},
     "unchecked": ["the start is below sigma_max, which is not explicit"],
     "reason": "from sigma = 1e-4 one draw of eight is 1 % away at q_min = 100, later than others",
-}  # fmt: skip
+}
 
 
 @experiment("LLWA21-TA.7", form="repaired", **SPHERE)
@@ -236,10 +276,13 @@ def negative_neuron_grows(sizes: tuple[float, float] = (50.0, 500.0)) -> float:
 
 
 @experiment(
-    "LLWA21-TA.7", form="control", part="A.5*", quick={"sigmas": (1e-2,)},
+    "LLWA21-TA.7",
+    form="control",
+    part="A.5*",
+    quick={"sigmas": (1e-2,)},
     full={"sigmas": (1e-2, 1e-3, 1e-5)},
     reason="A.5 holds on these three points and A.5* does not",
-)  # fmt: skip
+)
 def counterexample_margins(seed: int, sigmas: tuple[float, ...]) -> list[Comparison]:
     """Margins .0558, .0556, .0532 at q_min = 1e4 from sigma = 1e-2, 1e-3, 1e-5; largest .0559."""
     p = counterexample().problem
@@ -255,9 +298,13 @@ def counterexample_margins(seed: int, sigmas: tuple[float, ...]) -> list[Compari
         end = trained_on_counterexample(seed=seed, sigma=sigma, q_min=1e4).final
         assert end is not None
         found += [
-            at_least(margin(p, end), one_neuron(p, 1)[0].margin / 2,
-                     what=f"margin from sigma = {sigma:g} above gamma+/2"),
-            at_most(abs(margin(p, end) - noted[sigma]), 1e-4,
-                    what=f"|margin - noted {noted[sigma]:g}|"),
-        ]  # fmt: skip
+            at_least(
+                margin(p, end),
+                one_neuron(p, 1)[0].margin / 2,
+                what=f"margin from sigma = {sigma:g} above gamma+/2",
+            ),
+            at_most(
+                abs(margin(p, end) - noted[sigma]), 1e-4, what=f"|margin - noted {noted[sigma]:g}|"
+            ),
+        ]
     return found

@@ -103,17 +103,24 @@ def shared_function(evidence: Evidence, sign: float, factor: float) -> list[Comp
     distance, excess = allowed(evidence)
     return [
         at_most(gap, distance, what="|f - f_KKT| at q_min = 1, relative"),
-        at_most(abs(squared_norm(net) / q / size - 1), excess,
-                what="||theta|^2 / formula - 1| at q_min = 1"),
+        at_most(
+            abs(squared_norm(net) / q / size - 1),
+            excess,
+            what="||theta|^2 / formula - 1| at q_min = 1",
+        ),
         at_most(abs(best.upper_bound * size - 1), 1e-7, what="|bound on margins x formula - 1|"),
-    ]  # fmt: skip
+    ]
 
 
 PLAIN: dict[str, Any] = {
-    "needs": ("end",), "given": [margin_loss, no_leak, orthogonally_separable, near_kkt]
-}  # fmt: skip
-RUN: dict[str, Any] = {"example": orthogonal_run, "quick": {"m": 10, "q_min": 3000.0},
-                       "full": {"q_min": 20_000.0}}  # fmt: skip
+    "needs": ("end",),
+    "given": [margin_loss, no_leak, orthogonally_separable, near_kkt],
+}
+RUN: dict[str, Any] = {
+    "example": orthogonal_run,
+    "quick": {"m": 10, "q_min": 3000.0},
+    "full": {"q_min": 20_000.0},
+}
 
 
 @claim("LLWA21-H2", **PLAIN, **RUN)
@@ -193,11 +200,14 @@ def least_norm_of_p(seed: int, sets: int) -> Found:
 
 
 @experiment(
-    "LLWA21-H2", form="slip", quick={"sets": 3}, full={"sets": 30},
+    "LLWA21-H2",
+    form="slip",
+    quick={"sets": 3},
+    full={"sets": 30},
     printed="f = phi(<x, w+>) + phi(<x, w->) and |theta|^2 = |w+| + |w-| at q_min = 1 "
-            "(proof of Theorem H.2)",
+    "(proof of Theorem H.2)",
     meant="f = phi(<x, w+>) - phi(<x, w->) and |theta|^2 = 2(|w+| + |w-|)",
-)  # fmt: skip
+)
 def sign_and_factor_in_the_proof(seed: int, sets: int) -> Found:
     """Both formulas at exact KKT directions; on negative samples the printed f is positive."""
     off, size, least, ratio = 0.0, 0.0, np.inf, 0.0
@@ -256,9 +266,12 @@ def solves_q(evidence: Evidence, signed: bool) -> list[Comparison]:
 
 
 @claim(
-    "LLWA21-H3", form="printed", needs=("end",), example=exact_kkt,
+    "LLWA21-H3",
+    form="printed",
+    needs=("end",),
+    example=exact_kkt,
     given=[margin_loss, no_leak, orthogonally_separable, is_kkt, some_negative],
-)  # fmt: skip
+)
 def printed_neurons(evidence: Evidence) -> Comparison:
     """w_k/a_k of a negative neuron points away from the samples of its class."""
     return solves_q(evidence, True)[0]

@@ -61,9 +61,11 @@ def aligned(problem: Problem, net: Network, r: float) -> tuple[float, float, int
 
 
 @experiment(
-    "LLWA21-L5.2", quick={"m": 6, "sizes": SIZES}, full={"sizes": MORE},
+    "LLWA21-L5.2",
+    quick={"m": 6, "sizes": SIZES},
+    full={"sizes": MORE},
     reason="C = 4/lambda0 + sqrt 2, with lambda0 = max |G|",
-)  # fmt: skip
+)
 def power_iteration(seed: int, m: int, sizes: tuple[float, ...]) -> Found:
     """Errors against C r^3/sqrt(m), and the order in r."""
     problem, net = draw(seed, m)
@@ -86,8 +88,8 @@ MU_TILDE: dict[str, Any] = {
     "form": "slip",
     "printed": "mu~ = (1 + leak)/2 mu, so lambda0 = |mu~| = (1 + leak)/2 |mu| (Section 5.1)",
     "meant": "mu~ = (1 + leak)/4 mu, the slope of G(w) = <w, mu~> in the line before; lambda0 = "
-             "max |G|",
-}  # fmt: skip
+    "max |G|",
+}
 
 
 @experiment("LLWA21-L5.2", **MU_TILDE, quick={"m": 6}, full={"m": 60})
@@ -99,13 +101,19 @@ def slope_of_g(seed: int, m: int) -> Found:
     size = float(np.abs(along).max()) * rate
     seen = growth_rate(problem, net)
     comparisons = [
-        at_most(np.abs(G(problem, net.W) - rate * along).max() / size, 1e-12,
-                what="|G - <w, meant mu~>|, relative"),
-        at_least(np.abs(G(problem, net.W) - printed * along).max() / size, 0.9,
-                 what="|G - <w, printed mu~>|, relative (1)"),
+        at_most(
+            np.abs(G(problem, net.W) - rate * along).max() / size,
+            1e-12,
+            what="|G - <w, meant mu~>|, relative",
+        ),
+        at_least(
+            np.abs(G(problem, net.W) - printed * along).max() / size,
+            0.9,
+            what="|G - <w, printed mu~>|, relative (1)",
+        ),
         at_most(abs(seen / rate - 1), 1e-6, what="|growth rate / meant lambda0 - 1|"),
         at_least(abs(seen / printed - 1), 0.4, what="|growth rate / printed lambda0 - 1| (1/2)"),
-    ]  # fmt: skip
+    ]
     return Found(comparisons, [symmetric_data(Evidence.of(problem))])
 
 

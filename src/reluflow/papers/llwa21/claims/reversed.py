@@ -35,26 +35,42 @@ from reluflow.papers.llwa21.claims.one_neuron import (
 from reluflow.papers.llwa21.runs import smoothed
 
 REVERSED: dict[str, Any] = {
-    "given": [*COMMON, minus_is_longer, positives_weak, positives_weak_at_dual, balanced_start,
-              small_start, has_sign(-1), one_way, large_margins], **SIZES,
-}  # fmt: skip
+    "given": [
+        *COMMON,
+        minus_is_longer,
+        positives_weak,
+        positives_weak_at_dual,
+        balanced_start,
+        small_start,
+        has_sign(-1),
+        one_way,
+        large_margins,
+    ],
+    **SIZES,
+}
 
 
 @claim(
-    "LLWA21-TA.10", example=trained, quick={"mirror": True, "q_min": 100.0},
-    full={"q_min": 2000.0}, **REVERSED,
-)  # fmt: skip
+    "LLWA21-TA.10",
+    example=trained,
+    quick={"mirror": True, "q_min": 100.0},
+    full={"q_min": 2000.0},
+    **REVERSED,
+)
 def one_negative_neuron(evidence: Evidence) -> list[Comparison]:
     """-(1/2) phi(-<w-, x>), with A.9 for a >= 0, A.6 mirrored and the mirrored A.5*."""
     return ends_in_one_neuron(evidence, -1)
 
 
 @experiment(
-    "LLWA21-TA.10", form="slip", quick={"sets": 5}, full={"sets": 100},
+    "LLWA21-TA.10",
+    form="slip",
+    quick={"sets": 5},
+    full={"sets": 100},
     printed="A.9 supposes a_k <= 0 for all k (Appendix A.3)",
     meant="a_k >= 0, the label flip of A.5 that the text announces; likewise A.6 with "
-          "a_k = -|w_k| near -mu-, and A.5* as in TA.7",
-)  # fmt: skip
+    "a_k = -|w_k| near -mu-, and A.5* as in TA.7",
+)
 def sign_in_a9(seed: int, sets: int) -> list[Comparison]:
     """a <= 0 contains the limit itself, so that no data satisfy it; mirrored hints do with >= 0."""
     own = []
@@ -69,9 +85,12 @@ def sign_in_a9(seed: int, sets: int) -> list[Comparison]:
 
 
 @experiment(
-    "LLWA21-TA.10", form="control", part="A.5*", quick={"q_min": 1e4},
+    "LLWA21-TA.10",
+    form="control",
+    part="A.5*",
+    quick={"q_min": 1e4},
     reason="A.9 with a >= 0 holds on the mirrored three points and the mirrored A.5* does not",
-)  # fmt: skip
+)
 def mirrored_counterexample(seed: int, q_min: float) -> Found:
     """The margin passes gamma-/2, that of the one neuron."""
     evidence = trained_on_counterexample(seed=seed, mirror=True, q_min=q_min)
@@ -81,11 +100,14 @@ def mirrored_counterexample(seed: int, q_min: float) -> Found:
     return Found(
         [
             at_least(value / gamma, 1.0, what="value of the mirrored A.5* over gamma-"),
-            at_least(smoothed(p, net)[0] / (gamma / 2), 1.0,
-                     what="smoothed margin, which never falls, over gamma-/2"),
+            at_least(
+                smoothed(p, net)[0] / (gamma / 2),
+                1.0,
+                what="smoothed margin, which never falls, over gamma-/2",
+            ),
         ],
         [minus_is_longer(evidence), positives_weak(evidence)],
-    )  # fmt: skip
+    )
 
 
 @experiment("LLWA21-TA.10", **SPHERE)

@@ -38,10 +38,12 @@ def primal_on_grid(problem: Problem, angles: int) -> float:
     n = problem.n
     found = linprog(
         np.append(np.zeros(angles), -1.0),
-        A_ub=np.hstack([-A, np.ones((n, 1))]), b_ub=np.zeros(n),
-        A_eq=np.append(np.ones(angles), 0.0)[None, :], b_eq=[1.0],
+        A_ub=np.hstack([-A, np.ones((n, 1))]),
+        b_ub=np.zeros(n),
+        A_eq=np.append(np.ones(angles), 0.0)[None, :],
+        b_eq=[1.0],
         bounds=[(0, None)] * angles + [(None, None)],
-    )  # fmt: skip
+    )
     return -float(found.fun) / 2
 
 
@@ -123,11 +125,17 @@ def local_maximum(problem: Problem, seed: int, draws: int) -> list[Comparison]:
     """No margin above gamma+/2 near by, sampled and along the most promising neuron."""
     shares = np.logspace(-4, -2, 5)
     return [
-        at_most(with_negative(problem, shares), 1 + 1e-9,
-                what="margin over gamma+/2 with a small negative neuron"),
-        at_most(nearby(problem, seed, draws), 1 + 1e-9,
-                what="margin over gamma+/2 of sampled networks near by"),
-    ]  # fmt: skip
+        at_most(
+            with_negative(problem, shares),
+            1 + 1e-9,
+            what="margin over gamma+/2 with a small negative neuron",
+        ),
+        at_most(
+            nearby(problem, seed, draws),
+            1 + 1e-9,
+            what="margin over gamma+/2 of sampled networks near by",
+        ),
+    ]
 
 
 @experiment("LLWA21-TG.11", form="printed", quick={"shares": (1e-6, 1e-4, 1e-2)})
@@ -193,9 +201,12 @@ def local_under_a5_star(seed: int, draws: int) -> Found:
 
 
 @experiment(
-    "LLWA21-TG.11", form="repaired", part="same function", quick={"draws": 300},
+    "LLWA21-TG.11",
+    form="repaired",
+    part="same function",
+    quick={"draws": 300},
     full={"draws": 10_000},
-)  # fmt: skip
+)
 def equal_margin_equal_function(seed: int, draws: int) -> Found:
     """Item 2: near by, equal margin means the same function."""
     comparisons: list[Comparison] = []

@@ -49,9 +49,12 @@ REACHED = (50.0, 500.0, 2000.0)  # q_min at which the margin is looked at
 
 
 @experiment(
-    "LLWA21-T4.3", part="rate", quick={"m": 6, "sets": 1}, full={"m": 6, "sets": 10},
+    "LLWA21-T4.3",
+    part="rate",
+    quick={"m": 6, "sets": 1},
+    full={"m": 6, "sets": 10},
     unchecked=["the start is below sigma_max, which is not explicit"],
-)  # fmt: skip
+)
 def ratios_of_the_margin(seed: int, m: int, sets: int) -> Found:
     """1 - gamma/gamma_max at q_min 50, 500, 2000 from sigma = 1e-4: at most 1/q_min, as in T4.3.
 
@@ -122,10 +125,20 @@ def distance_to(evidence: Evidence, net: Network, factor: float) -> float:
 
 PAIR: dict[str, Any] = {
     "needs": ("start", "path"),
-    "given": [mean_logistic, some_leak, separable, symmetric_data, balanced_start, opposite_pair,
-              large_margins, has_decade],
-    "example": two_opposite, "quick": {"q_min": 2000.0}, "full": {"q_min": 20_000.0},
-}  # fmt: skip
+    "given": [
+        mean_logistic,
+        some_leak,
+        separable,
+        symmetric_data,
+        balanced_start,
+        opposite_pair,
+        large_margins,
+        has_decade,
+    ],
+    "example": two_opposite,
+    "quick": {"q_min": 2000.0},
+    "full": {"q_min": 20_000.0},
+}
 
 
 @cache
@@ -136,16 +149,31 @@ def two_opposite_small(seed: int, q_min: float) -> Evidence:
 
 
 @claim(
-    "LLWA21-T5.5", form="printed", needs=("start", "end"), example=two_opposite_small,
-    given=[mean_logistic, some_leak, unit_ball, separable, symmetric_data, balanced_start,
-           opposite_pair], quick={"q_min": 100.0}, full={"q_min": 20_000.0},
-)  # fmt: skip
+    "LLWA21-T5.5",
+    form="printed",
+    needs=("start", "end"),
+    example=two_opposite_small,
+    given=[
+        mean_logistic,
+        some_leak,
+        unit_ball,
+        separable,
+        symmetric_data,
+        balanced_start,
+        opposite_pair,
+    ],
+    quick={"q_min": 100.0},
+    full={"q_min": 20_000.0},
+)
 def quarter(evidence: Evidence) -> Comparison:
     """(1/4)(w*, -w*, 1, -1) has norm 1/2, so that no theta/|theta| comes nearer than 1/2 to it."""
     p, net = evidence.problem, evidence.final
     assert net is not None
-    return at_most(distance_to(evidence, net, 0.25), 1 / np.sqrt(least_margin(p, net)),
-                   what="|theta/|theta| - (w*, -w*, 1, -1)/4|, against 1/sqrt(q_min)")  # fmt: skip
+    return at_most(
+        distance_to(evidence, net, 0.25),
+        1 / np.sqrt(least_margin(p, net)),
+        what="|theta/|theta| - (w*, -w*, 1, -1)/4|, against 1/sqrt(q_min)",
+    )
 
 
 @claim("LLWA21-T5.5", form="repaired", **PAIR)

@@ -40,9 +40,15 @@ def boundaries(this: Case, lines: list[Trace], legend: str, hints: int = 0) -> P
     """Boundaries and samples in the window of a case."""
     low, high = this.extent[:2], this.extent[2:]
     return Panel(
-        [*lines, *this.samples(hints)], "boundaries f = 0", "feature 0", "feature 1", xlim=low,
-        ylim=high, legend=legend, equal=True,
-    )  # fmt: skip
+        [*lines, *this.samples(hints)],
+        "boundaries f = 0",
+        "feature 0",
+        "feature 1",
+        xlim=low,
+        ylim=high,
+        legend=legend,
+        equal=True,
+    )
 
 
 @figure(
@@ -76,9 +82,11 @@ def figure1_left(*, q: float, seed: int = 0) -> Drawn:
         margin_panel(
             this,
             [(run, "trained from 0.001 He", TEAL), (away, "started on the KKT direction", PURPLE)],
-            Rule(1.0, "y"), Rule(ratio, "y", text="KKT direction", dash=":"), low=0.9,
+            Rule(1.0, "y"),
+            Rule(ratio, "y", text="KKT direction", dash=":"),
+            low=0.9,
         ),
-    ]  # fmt: skip
+    ]
     tip = _bend(this, bent)  # the boundary is x = -slope |y|
     slope = (1 - problem.leak) / (3 + problem.leak) * math.tan(known["beta"])
     shares = [share_reached(this, each.final, best.margin) for each in (run, away)]
@@ -96,10 +104,16 @@ def figure1_left(*, q: float, seed: int = 0) -> Drawn:
         at_least(shares[1], 1 - 1.1 / q, what="started on the KKT direction: margin over largest"),
     ]
     numbers = {
-        "kkt_residual": found.residual, "kkt_margin": found.margin, "kkt_ratio": ratio,
-        "max_margin": best.margin, "upper_bound": best.upper_bound, "trained_ratio": shares[0],
-        "from_kkt_ratio": shares[1], "bend": tip, "cot_b": float(problem.X[0, 1]),
-    }  # fmt: skip
+        "kkt_residual": found.residual,
+        "kkt_margin": found.margin,
+        "kkt_ratio": ratio,
+        "max_margin": best.margin,
+        "upper_bound": best.upper_bound,
+        "trained_ratio": shares[0],
+        "from_kkt_ratio": shares[1],
+        "bend": tip,
+        "cot_b": float(problem.X[0, 1]),
+    }
     summary = [
         f"The bent network has margin {found.margin:.6f}, {ratio:.6f} of the largest, and KKT "
         f"residual {found.residual:.1e}.",
@@ -149,9 +163,10 @@ def _one_neuron_figure(
         margin_panel(
             this,
             [(run, "trained from 0.001 He", TEAL), (large, "trained from He itself", "0.5")],
-            Rule(1.0, "y"), Rule(1 / ratio, "y", text="one neuron", dash=":"),
+            Rule(1.0, "y"),
+            Rule(1 / ratio, "y", text="one neuron", dash=":"),
         ),
-    ]  # fmt: skip
+    ]
     cosine = float(this.line.w @ problem.known["w_plus"])
     seen = [
         at_most(found.residual, 1e-9, what="KKT residual of the one neuron"),
@@ -165,10 +180,15 @@ def _one_neuron_figure(
         at_least(wide, 1.2, what="trained from He itself: margin over that of the one neuron"),
     ]
     numbers = {
-        "ratio": ratio, "max_margin": best.margin, "upper_bound": best.upper_bound,
-        "end_margin": this.end_margin, "kkt_residual": found.residual, "trained_ratio": share,
-        "sup_error": error, "large_start_ratio": wide,
-    }  # fmt: skip
+        "ratio": ratio,
+        "max_margin": best.margin,
+        "upper_bound": best.upper_bound,
+        "end_margin": this.end_margin,
+        "kkt_residual": found.residual,
+        "trained_ratio": share,
+        "sup_error": error,
+        "large_start_ratio": wide,
+    }
     summary = [
         f"The largest margin of any network is {best.margin:.6f} (bound {best.upper_bound:.6f}), "
         f"{ratio:.4f} times that of the one neuron, {this.end_margin:.6f}, which is a KKT "

@@ -52,8 +52,9 @@ class Edge:
     def run(self, w: float, h: float, t_end: float, on_branch: str = "stay") -> Trajectory:
         """The flow from the balanced neuron with inner weight (w, h)."""
         times = np.linspace(0.0, t_end, 121)
-        return flow(self.problem, start(w, h), t_end=t_end, save=times, on_branch=on_branch,
-                    progress=False)  # fmt: skip
+        return flow(
+            self.problem, start(w, h), t_end=t_end, save=times, on_branch=on_branch, progress=False
+        )
 
     def spread(self, t_end: float) -> float:
         """Distance at the end of two runs that start ``NUDGE`` apart on either side, over it."""
@@ -111,9 +112,14 @@ def panel(edge: Edge, runs: list[Trajectory], held: list[Trajectory]) -> Panel:
         traces.append(Line(W[:, 0], W[:, 1], "", "red", "--", 2.2))
     active, other = (speed / FIRST for speed in edge.speeds())
     return Panel(
-        traces, f"{edge.name}\nspeed of w_2: {active:+.2f} above, {other:+.2f} below",
-        "w_1", "w_2", xlim=EXTENT[:2], ylim=EXTENT[2:], equal=True,
-    )  # fmt: skip
+        traces,
+        f"{edge.name}\nspeed of w_2: {active:+.2f} above, {other:+.2f} below",
+        "w_1",
+        "w_2",
+        xlim=EXTENT[:2],
+        ylim=EXTENT[2:],
+        equal=True,
+    )
 
 
 @figure(
@@ -140,12 +146,18 @@ def figure3(*, t_end: float, seed: int = 0) -> Drawn:
         *_sides(ridge, apart=True),
         at_least(events(held, BRANCH), 1, what="ridge: branch events of a start on it"),
         at_most(np.abs(path(held)[:, 1]).max(), 0.0, what="ridge: height of the run held on it"),
-        at_most(sum(len(run.events["kind"]) for run in beside), 0,
-                what="ridge: events of runs beside it (none arrives)"),
-        at_least(min(np.array(out) * np.tile([1, -1], 3)), 1e-3,
-                 what="ridge: runs that leave it at three times, to either side"),
+        at_most(
+            sum(len(run.events["kind"]) for run in beside),
+            0,
+            what="ridge: events of runs beside it (none arrives)",
+        ),
+        at_least(
+            min(np.array(out) * np.tile([1, -1], 3)),
+            1e-3,
+            what="ridge: runs that leave it at three times, to either side",
+        ),
         at_least(ridge.spread(t_end), 1e5, what="ridge: spread of two runs over their distance"),
-    ]  # fmt: skip
+    ]
 
     falling = [valley.run(FIRST, h, t_end) for h in (0.2, 0.1, 0.04, -0.04, -0.1, -0.2)]
     panels.append(panel(valley, falling, []))
@@ -163,12 +175,18 @@ def figure3(*, t_end: float, seed: int = 0) -> Drawn:
     seen += [
         *_sides(refraction),
         at_least(min(events(run, CROSS) for run in through), 1, what="refraction: crossings"),
-        at_most(sum(len(run.events["kind"]) for run in through), len(through),
-                what="refraction: events in all"),
+        at_most(
+            sum(len(run.events["kind"]) for run in through),
+            len(through),
+            what="refraction: events in all",
+        ),
         at_least(active / other, 1.5, what="refraction: speed above over speed below"),
-        at_most(refraction.spread(t_end), 10.0,
-                what="refraction: spread of two runs over their distance"),
-    ]  # fmt: skip
+        at_most(
+            refraction.spread(t_end),
+            10.0,
+            what="refraction: spread of two runs over their distance",
+        ),
+    ]
     every_run = [held, *leaving, *beside, *falling, *through]
     rise = max(float(np.diff(run.loss).max()) for run in every_run)
     seen.append(at_most(rise, 0.0, what="largest rise of the loss along a run"))
@@ -177,7 +195,7 @@ def figure3(*, t_end: float, seed: int = 0) -> Drawn:
         "spreads": spreads,
         "speeds": {edge.name: edge.speeds() for edge in EDGES},
         "landed": len(slid),
-    }  # fmt: skip
+    }
     summary = [
         f"Two runs that start {NUDGE:g} apart on either side are, at time {t_end:g}, "
         + ", ".join(f"{factor:.3g} times that apart ({name})" for name, factor in spreads.items())

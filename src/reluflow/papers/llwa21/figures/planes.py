@@ -96,11 +96,14 @@ def figure4(*, sizes: Any, q: float, q_symmetric: float, tests: int, seed: int =
     seen = [
         at_least(found[False]["agreement"].mean(), 90.0, what="as described: mean agreement"),
         at_least(found[True]["agreement"].min(), 98.5, what="symmetrised: least agreement"),
-        at_least(found[True]["margin_ratio"].min(), 1 - 2 / q_symmetric,
-                 what="symmetrised: least margin ratio"),
+        at_least(
+            found[True]["margin_ratio"].min(),
+            1 - 2 / q_symmetric,
+            what="symmetrised: least margin ratio",
+        ),
         at_most(found[True]["margin_ratio"].max(), 1.0, what="symmetrised: largest margin ratio"),
         at_least(closer.min(), 0.0, what="agreement gained by symmetry at every n, points"),
-    ]  # fmt: skip
+    ]
     numbers = {
         "sizes": list(sizes),
         **{NAMES[s]: {key: each[key][:, 0] for key in MEASURED} for s, each in found.items()},

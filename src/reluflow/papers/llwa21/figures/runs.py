@@ -139,9 +139,14 @@ def follow(name: str, net: Network, q: float) -> Trajectory:
     radius = this.problem.known["radius"]
     unit = this.problem.replace(X=this.problem.X / radius)
     return flow(
-        unit, net, clock="loss", stop=loss_below(log=-q), progress=False,
-        save=every(0.02 * radius / this.end_margin), observe=["normalized_margin", "margin"],
-    )  # fmt: skip
+        unit,
+        net,
+        clock="loss",
+        stop=loss_below(log=-q),
+        progress=False,
+        save=every(0.02 * radius / this.end_margin),
+        observe=["normalized_margin", "margin"],
+    )
 
 
 @cache
@@ -160,6 +165,10 @@ def margin_panel(
         share = run["normalized_margin"] * this.problem.known["radius"] / this.best.margin
         traces.append(Line(run["margin"][late], share[late], label, color))
     return Panel(
-        traces, "normalised margin, share of the largest", "q_min = least y f(x)", xscale="log",
-        ylim=(low, 1.08 - 0.08 * low), legend="lower right",
-    )  # fmt: skip
+        traces,
+        "normalised margin, share of the largest",
+        "q_min = least y f(x)",
+        xscale="log",
+        ylim=(low, 1.08 - 0.08 * low),
+        legend="lower right",
+    )

@@ -117,9 +117,14 @@ def _curve(sizes: Sequence[int], values: Array, label: str, color: str) -> list[
     claims=("LLWA21-T4.2", "LLWA21-C4.4"),
 )
 def table1(
-    *, draws: int, q: float, q_symmetric: float, tests: int, small_leak: float | None,
+    *,
+    draws: int,
+    q: float,
+    q_symmetric: float,
+    tests: int,
+    small_leak: float | None,
     seed: int = 0,
-) -> Drawn:  # fmt: skip
+) -> Drawn:
     """Table 1: errors at n = 10..100 on the data as described, and on symmetrised ones."""
     plain = ensemble(SIZES, False, draws, q, tests, seed)
     paired = ensemble(SIZES, True, draws, q_symmetric, tests, seed)
@@ -143,14 +148,17 @@ def table1(
         ratios += _curve(sizes, found["margin_ratio"], name, color)
     gaps.append(Points(SIZES, gap, "paper (one draw)", "black", "+", 50))
     panels = [
-        Panel(errors, "test error, data as described", "samples n", "percent",
-              legend="upper right"),
-        Panel(gaps, "network minus SVM", "samples n", "points", ylim=(-4.5, 6.0),
-              legend="upper right"),
-        Panel(agreements, "test points where both agree", "samples n", "percent",
-              legend="lower right"),
+        Panel(
+            errors, "test error, data as described", "samples n", "percent", legend="upper right"
+        ),
+        Panel(
+            gaps, "network minus SVM", "samples n", "points", ylim=(-4.5, 6.0), legend="upper right"
+        ),
+        Panel(
+            agreements, "test points where both agree", "samples n", "percent", legend="lower right"
+        ),
         Panel(ratios, "margin over the largest linear one", "samples n", "ratio", legend="best"),
-    ]  # fmt: skip
+    ]
     fit = float(np.mean(plain["svm"].mean(axis=1) - PAPER["svm"]))
     falls = plain["net"].mean(axis=1)
     seen = [
@@ -164,10 +172,12 @@ def table1(
     if small_leak is not None:
         seen += apart(other, f"leak {small_leak:g}", 1.2, 97.0)
     numbers = {
-        name: {key: {"mean": found[key].mean(axis=1), "sd": found[key].std(axis=1, ddof=1)}
-               for key in MEASURED}
+        name: {
+            key: {"mean": found[key].mean(axis=1), "sd": found[key].std(axis=1, ddof=1)}
+            for key in MEASURED
+        }
         for name, (_, found, _) in shown.items()
-    }  # fmt: skip
+    }
     summary = [_row(i, plain, paired) for i in range(len(SIZES))]
     caption = (
         f"Mean over {draws} draws with one standard deviation; the paper has one draw. The shift "
@@ -179,8 +189,13 @@ def table1(
         "symmetrised data it does."
     )
     title = f"Table 1: {M} neurons, {draws} draws"
-    return Drawn([Picture(panels, 2, title, width=5.6, height=3.9)], {"sizes": SIZES, **numbers},
-                 summary, seen, caption)  # fmt: skip
+    return Drawn(
+        [Picture(panels, 2, title, width=5.6, height=3.9)],
+        {"sizes": SIZES, **numbers},
+        summary,
+        seen,
+        caption,
+    )
 
 
 def apart(
@@ -189,13 +204,25 @@ def apart(
     """The network is near the SVM and is not it."""
     error = [found[key].std(ddof=1) / np.sqrt(found[key].size) for key in MEASURED]
     return [
-        at_least(found["margin_ratio"].mean(), ratio, error=error[3],
-                 what=f"{name}: margin over the largest linear one"),
-        at_least(found["agreement"].mean(), 90.0, error=error[2],
-                 what=f"{name}: agreement with the SVM, percent"),
-        at_most(found["agreement"].mean(), agreement, error=error[2],
-                what=f"{name}: agreement with the SVM, percent"),
-    ]  # fmt: skip
+        at_least(
+            found["margin_ratio"].mean(),
+            ratio,
+            error=error[3],
+            what=f"{name}: margin over the largest linear one",
+        ),
+        at_least(
+            found["agreement"].mean(),
+            90.0,
+            error=error[2],
+            what=f"{name}: agreement with the SVM, percent",
+        ),
+        at_most(
+            found["agreement"].mean(),
+            agreement,
+            error=error[2],
+            what=f"{name}: agreement with the SVM, percent",
+        ),
+    ]
 
 
 def together(found: Mapping[str, Array], gap: float) -> list[Comparison]:

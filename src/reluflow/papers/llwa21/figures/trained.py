@@ -68,9 +68,13 @@ def scale_panel(name: str, scales: Sequence[float], found: dict[str, Array]) -> 
             Points(x[~bent], found["margin"][~bent], "linear so far", TEAL),
             Points(x[bent], found["margin"][bent], "one neuron excluded", "tab:red", "D"),
         ],
-        SWEPT[name], "scale of the start (times the He law)", "margin over that of one neuron",
-        xscale="log", ylim=(0.9, 2.4), legend="center left",
-    )  # fmt: skip
+        SWEPT[name],
+        "scale of the start (times the He law)",
+        "margin over that of one neuron",
+        xscale="log",
+        ylim=(0.9, 2.4),
+        legend="center left",
+    )
 
 
 def threshold(name: str, scales: Sequence[float], found: dict[str, Array]) -> list[Comparison]:
@@ -88,12 +92,24 @@ def threshold(name: str, scales: Sequence[float], found: dict[str, Array]) -> li
     "LLWA21",
     "F2",
     title="Trained networks have the linear boundaries the theory predicts, if started small",
-    quick={"q": 500.0, "seeds": 1, "draws": 4, "scales": (1e-1, 1e-2, 1e-3, 1e-5),
-           "q_sweep": 60.0, "names": ("hard",)},
-    full={"q": 2000.0, "seeds": 4, "draws": 8, "scales": tuple(10.0**-k for k in range(7)),
-          "q_sweep": 100.0, "names": ("hard", "middle")},
+    quick={
+        "q": 500.0,
+        "seeds": 1,
+        "draws": 4,
+        "scales": (1e-1, 1e-2, 1e-3, 1e-5),
+        "q_sweep": 60.0,
+        "names": ("hard",),
+    },
+    full={
+        "q": 2000.0,
+        "seeds": 4,
+        "draws": 8,
+        "scales": tuple(10.0**-k for k in range(7)),
+        "q_sweep": 100.0,
+        "names": ("hard", "middle"),
+    },
     claims=("LLWA21-T4.3", "LLWA21-TA.7", "LLWA21-T6.2"),
-)  # fmt: skip
+)
 def figure2(
     *, q: float, seeds: int, draws: int, scales: Any, q_sweep: float, names: Any, seed: int = 0
 ) -> Drawn:

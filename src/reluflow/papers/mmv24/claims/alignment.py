@@ -38,8 +38,9 @@ def leaves_patterns(evidence: Evidence) -> Found:
     """Until T a neuron outside its traps changes pattern within dwell(n_a)."""
     walk = Walk(evidence)
     ratios = stays_over_bound(walk, "meant")
-    some = Hypothesis("some neuron is outside its traps and has a dwell time to spend before T",
-                      bool(ratios))  # fmt: skip
+    some = Hypothesis(
+        "some neuron is outside its traps and has a dwell time to spend before T", bool(ratios)
+    )
     longest = at_most(max(ratios, default=np.nan), 1.0, what="longest stay over its bound")
     return Found([longest, walk.agree()], [some])
 
@@ -130,28 +131,39 @@ def larger_zeta_dwell(evidence: Evidence) -> Found:
     """A start near x_- stays for longer than the larger zeta allows, not than the smaller one."""
     walk = Walk(evidence)
     longest = {form: max(stays_over_bound(walk, form)) for form in ("meant", "printed")}
-    return Found([
-        at_most(longest["meant"], 1.0, what="longest stay over its bound, zeta = min"),
-        at_least(longest["printed"], 1.0, what="longest stay over its bound, zeta = max"),
-        walk.agree(),
-    ])  # fmt: skip
+    return Found(
+        [
+            at_most(longest["meant"], 1.0, what="longest stay over its bound, zeta = min"),
+            at_least(longest["printed"], 1.0, what="longest stay over its bound, zeta = max"),
+            walk.agree(),
+        ]
+    )
 
 
 def larger_zeta_cap(evidence: Evidence) -> Found:
     """A start near x_- lies in the cap of the larger zeta, not in that of the smaller one."""
     walk = Walk(evidence)
     inside = {form: most_in_cap(walk, walk.c.zeta(form)) for form in ("meant", "printed")}
-    return Found([
-        equals(inside["meant"], 0, tolerance=0, what="most neurons in the cap, zeta = min"),
-        at_least(inside["printed"], 1, what="most neurons in the cap, zeta = max"),
-    ])  # fmt: skip
+    return Found(
+        [
+            equals(inside["meant"], 0, tolerance=0, what="most neurons in the cap, zeta = min"),
+            at_least(inside["printed"], 1, what="most neurons in the cap, zeta = max"),
+        ]
+    )
 
 
 for _id, _check in (("MMV24-DT", larger_zeta_dwell), ("MMV24-CAP", larger_zeta_cap)):
     elsewhere(
-        _id, _check, SCOPE, near_run, form="slip", printed=_ZETA, meant=_SMALLER,
-        quick={"m": 12}, full={"m": 200},
-    )  # fmt: skip
+        _id,
+        _check,
+        SCOPE,
+        near_run,
+        form="slip",
+        printed=_ZETA,
+        meant=_SMALLER,
+        quick={"m": 12},
+        full={"m": 200},
+    )
 
 
 def _speeds_at_kinks(walk: Walk) -> list[float]:
@@ -177,16 +189,23 @@ def _speeds_at_kinks(walk: Walk) -> list[float]:
 
 
 @claim(
-    "MMV24-P7", needs=NEEDS, given=SCOPE, example=scoped_run,
-    quick={"m": 20}, full={"m": 500},
-)  # fmt: skip
+    "MMV24-P7",
+    needs=NEEDS,
+    given=SCOPE,
+    example=scoped_run,
+    quick={"m": 20},
+    full={"m": 500},
+)
 def crosses_one_way(evidence: Evidence) -> Found:
     """At a kink sign(a_j) d cos(w_j, y_i x_i)/dt >= mu^{3/2} X_min/2 while t <= T."""
     walk = Walk(evidence)
     speeds = _speeds_at_kinks(walk)
     bound = walk.c.mu**1.5 * walk.c.X_min * walk.c.unit / 2
-    some = Hypothesis("a live neuron is recorded on a kink, and just before and after it",
-                      bool(speeds), f"{len(speeds) // 2} of them")  # fmt: skip
+    some = Hypothesis(
+        "a live neuron is recorded on a kink, and just before and after it",
+        bool(speeds),
+        f"{len(speeds) // 2} of them",
+    )
     least = min(speeds, default=np.nan)
     return Found([at_least(least, bound, error=1e-3, what="least speed at a kink")], [some])
 
@@ -230,7 +249,13 @@ claim(
 )(trapped_in_time)
 for _part, _sep in (("in scope", False), ("in scope, SEP", True)):
     elsewhere(
-        "MMV24-T1.1", trapped_in_time, SCOPE, scoped_run, part=_part,
-        quick={"m": 20, "sep": _sep}, full={"m": 500}, expected=Status.HOLDS,
+        "MMV24-T1.1",
+        trapped_in_time,
+        SCOPE,
+        scoped_run,
+        part=_part,
+        quick={"m": 20, "sep": _sep},
+        full={"m": 500},
+        expected=Status.HOLDS,
         reason="from the scale of Eq. 28, which only a flow in logarithms can start at",
-    )  # fmt: skip
+    )

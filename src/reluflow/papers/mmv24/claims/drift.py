@@ -75,8 +75,11 @@ def early_law(problem: Problem, turn: Turn, signs: Array, unit: float) -> Array:
 
 def recorded(turns: Sequence[Turn]) -> Hypothesis:
     """There is something to measure."""
-    return Hypothesis("seven records at equal distances, without a kink between them", bool(turns),
-                      f"{sum(len(turn.rows) for turn in turns)} velocities measured")  # fmt: skip
+    return Hypothesis(
+        "seven records at equal distances, without a kink between them",
+        bool(turns),
+        f"{sum(len(turn.rows) for turn in turns)} velocities measured",
+    )
 
 
 def follows_early_law(evidence: Evidence) -> Found:
@@ -92,11 +95,17 @@ def follows_early_law(evidence: Evidence) -> Found:
         fastest = max(fastest, float(np.linalg.norm(law, axis=1).max()))
     log = math.log(4 * c.problem.n * math.sqrt(c.start.m) * c.X_max**2) + c.log_eps
     return Found(
-        [at_most(worst / c.unit, math.exp(log), error=error / c.unit + ROUNDING,
-                 what="|d(w/|w|)/dt - sign(a) P x_a|, measured")],
+        [
+            at_most(
+                worst / c.unit,
+                math.exp(log),
+                error=error / c.unit + ROUNDING,
+                what="|d(w/|w|)/dt - sign(a) P x_a|, measured",
+            )
+        ],
         [recorded(turns)],
         f"The law itself is up to {fastest / c.unit:.3g}.",
-    )  # fmt: skip
+    )
 
 
 def projections_follow(evidence: Evidence) -> Found:
@@ -145,32 +154,65 @@ def drift_run(
 
 START = ("path", "start")
 claim(
-    "MMV24-L1", needs=START, given=EARLY, example=early_run,
-    quick={"m": 20, "exponent": 6.0}, full={"m": 500},
-)(follows_early_law)  # fmt: skip
+    "MMV24-L1",
+    needs=START,
+    given=EARLY,
+    example=early_run,
+    quick={"m": 20, "exponent": 6.0},
+    full={"m": 500},
+)(follows_early_law)
 for _leak in LEAKS:
     elsewhere(
-        "MMV24-L1", follows_early_law, EARLY, early_run, part=f"leak {_leak:g}",
-        quick={"m": 20, "exponent": 6.0, "leak": _leak}, full={"m": 500},
-    )  # fmt: skip
+        "MMV24-L1",
+        follows_early_law,
+        EARLY,
+        early_run,
+        part=f"leak {_leak:g}",
+        quick={"m": 20, "exponent": 6.0, "leak": _leak},
+        full={"m": 500},
+    )
 elsewhere(
-    "MMV24-L1", follows_early_law, EARLY, early_run, part="mean logistic",
-    quick={"m": 20, "exponent": 6.0, "loss": "logistic", "reduction": "mean"}, full={"m": 500},
-)  # fmt: skip
+    "MMV24-L1",
+    follows_early_law,
+    EARLY,
+    early_run,
+    part="mean logistic",
+    quick={"m": 20, "exponent": 6.0, "loss": "logistic", "reduction": "mean"},
+    full={"m": 500},
+)
 claim(
-    "MMV24-L10", needs=START, given=EARLY[:-1], example=drift_run,
-    quick={"m": 20}, full={"m": 500},
-)(projections_follow)  # fmt: skip
+    "MMV24-L10",
+    needs=START,
+    given=EARLY[:-1],
+    example=drift_run,
+    quick={"m": 20},
+    full={"m": 500},
+)(projections_follow)
 for _leak in LEAKS:
     elsewhere(
-        "MMV24-L10", projections_follow, EARLY[:-1], drift_run, part=f"leak {_leak:g}",
-        quick={"m": 20, "leak": _leak}, full={"m": 500},
-    )  # fmt: skip
+        "MMV24-L10",
+        projections_follow,
+        EARLY[:-1],
+        drift_run,
+        part=f"leak {_leak:g}",
+        quick={"m": 20, "leak": _leak},
+        full={"m": 500},
+    )
 elsewhere(
-    "MMV24-L10", projections_follow, EARLY[:-1], drift_run, part="mean",
-    quick={"m": 20, "reduction": "mean"}, full={"m": 500},
-)  # fmt: skip
+    "MMV24-L10",
+    projections_follow,
+    EARLY[:-1],
+    drift_run,
+    part="mean",
+    quick={"m": 20, "reduction": "mean"},
+    full={"m": 500},
+)
 elsewhere(
-    "MMV24-L10", projections_follow, EARLY[:-1], drift_run, part="kinks not located",
-    quick={"m": 20, "leak": 0.5, "kinks": False}, full={"m": 500},
-)  # fmt: skip
+    "MMV24-L10",
+    projections_follow,
+    EARLY[:-1],
+    drift_run,
+    part="kinks not located",
+    quick={"m": 20, "leak": 0.5, "kinks": False},
+    full={"m": 500},
+)

@@ -90,9 +90,13 @@ def stays_small(evidence: Evidence) -> list[Comparison]:
     error = 100 * evidence.rtol
     return [
         at_most(norm, math.log(2) + c.log_eps - half, error=error, what="log max |w|^2 until T"),
-        at_most(output, math.log(2 * c.X_max) + c.log_eps + half, error=error,
-                what="log max |f| until T"),
-    ]  # fmt: skip
+        at_most(
+            output,
+            math.log(2 * c.X_max) + c.log_eps + half,
+            error=error,
+            what="log max |f| until T",
+        ),
+    ]
 
 
 def log_output(problem: Problem, net: Network) -> float:
@@ -102,24 +106,42 @@ def log_output(problem: Problem, net: Network) -> float:
 
 
 claim(
-    "MMV24-L3", needs=("path", "start"), given=EARLY, example=early_run,
-    quick={"m": 20, "exponent": 6.0}, full={"m": 500},
-)(stays_small)  # fmt: skip
+    "MMV24-L3",
+    needs=("path", "start"),
+    given=EARLY,
+    example=early_run,
+    quick={"m": 20, "exponent": 6.0},
+    full={"m": 500},
+)(stays_small)
 for _leak in LEAKS:
     elsewhere(
-        "MMV24-L3", stays_small, EARLY, early_run, part=f"leak {_leak:g}",
-        quick={"m": 20, "exponent": 6.0, "leak": _leak}, full={"m": 500},
-    )  # fmt: skip
+        "MMV24-L3",
+        stays_small,
+        EARLY,
+        early_run,
+        part=f"leak {_leak:g}",
+        quick={"m": 20, "exponent": 6.0, "leak": _leak},
+        full={"m": 500},
+    )
 elsewhere(
-    "MMV24-L3", stays_small, EARLY, early_run, part="mean logistic",
-    quick={"m": 20, "exponent": 6.0, "loss": "logistic", "reduction": "mean"}, full={"m": 500},
-)  # fmt: skip
+    "MMV24-L3",
+    stays_small,
+    EARLY,
+    early_run,
+    part="mean logistic",
+    quick={"m": 20, "exponent": 6.0, "loss": "logistic", "reduction": "mean"},
+    full={"m": 500},
+)
 
 
 @claim(
-    "MMV24-Def1", needs=("path",), given=[gradient_flow, no_leak], example=early_run,
-    quick={"m": 40, "exponent": 30.0}, full={"m": 1000},
-)  # fmt: skip
+    "MMV24-Def1",
+    needs=("path",),
+    given=[gradient_flow, no_leak],
+    example=early_run,
+    quick={"m": 40, "exponent": 30.0},
+    full={"m": 1000},
+)
 def is_regular(evidence: Evidence) -> Comparison:
     """A regular solution: no neuron that is in S_dead at a record is outside at a later one.
 

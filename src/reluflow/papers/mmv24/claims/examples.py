@@ -51,12 +51,20 @@ def gaussian_starts(seed: int, draws: int) -> list[Comparison]:
     W, count = net.W, draws * p.d
     made = [
         equals(p.d * np.mean(W**2), 1.0, tolerance=4 * math.sqrt(2 / count), what="D E w_i^2"),
-        equals(p.d**2 * np.mean(W**4) / 3, 1.0, tolerance=4 * math.sqrt(96 / 9 / count),
-               what="D^2 E w_i^4 / 3"),
+        equals(
+            p.d**2 * np.mean(W**4) / 3,
+            1.0,
+            tolerance=4 * math.sqrt(96 / 9 / count),
+            what="D^2 E w_i^4 / 3",
+        ),
         equals(np.mean(net.a > 0), 0.5, tolerance=2 / math.sqrt(draws), what="share of V_+"),
-        equals(np.mean(W @ p.X[0] > 0), 0.5, tolerance=2 / math.sqrt(draws),
-               what="share active on one sample"),
-    ]  # fmt: skip
+        equals(
+            np.mean(W @ p.X[0] > 0),
+            0.5,
+            tolerance=2 / math.sqrt(draws),
+            what="share active on one sample",
+        ),
+    ]
     for s in (1.0, -1.0):
         mine = W[s * net.a > 0]
         share = float(np.mean((mine @ p.X[np.sign(p.y) == s].T > 0).any(axis=1)))
@@ -123,8 +131,9 @@ def one_step_into_the_dead_cone(seed: int) -> list[Comparison]:
     still = descend(problem, net, lr=0.1, steps=10).final
     gaps, sizes, inside = [], [], []
     for eta in etas:
-        ends = [descend(problem, _step(problem, net, eta, c), lr=eta, steps=10).final
-                for c in slopes]  # fmt: skip
+        ends = [
+            descend(problem, _step(problem, net, eta, c), lr=eta, steps=10).final for c in slopes
+        ]
         moved = [float(np.hypot(*(end.W - net.W)[0]) + abs(end.a - net.a)[0]) for end in ends]
         gaps += [abs(m / (eta * c) - 1) for m, c in zip(moved, slopes, strict=True)]
         inside += [float(end.W[0] @ problem.X[0]) for end in ends]
@@ -152,9 +161,15 @@ def waiting_and_leaving(seed: int) -> list[Comparison]:
     problem, net = one_sample(1.0)
     end, times = 2.0, np.linspace(0.0, 2.0, 21)
     angle = solve_ivp(
-        lambda t, th: np.exp(-np.sinh(2 * th) / 2), (0.0, end), [0.0], method="DOP853",
-        dense_output=True, rtol=1e-13, atol=1e-15, max_step=0.05,
-    ).sol  # fmt: skip
+        lambda t, th: np.exp(-np.sinh(2 * th) / 2),
+        (0.0, end),
+        [0.0],
+        method="DOP853",
+        dense_output=True,
+        rtol=1e-13,
+        atol=1e-15,
+        max_step=0.05,
+    ).sol
 
     def path(t: float, since: float) -> Network:
         th = float(angle(t - since)[0]) if t > since else 0.0
@@ -169,20 +184,27 @@ def waiting_and_leaving(seed: int) -> list[Comparison]:
     stays = flow(problem, net, t_end=end, on_branch="stay").final
     still = descend(problem, net, lr=1e-3, steps=round(end / 1e-3)).final
     off = [
-        _apart(descend(problem, _step(problem, net, eta, 1.0), lr=eta, steps=round(end / eta) - 1)
-               .final, path(end, 0.0)) / eta
+        _apart(
+            descend(
+                problem, _step(problem, net, eta, 1.0), lr=eta, steps=round(end / eta) - 1
+            ).final,
+            path(end, 0.0),
+        )
+        / eta
         for eta in (1e-2, 1e-3, 1e-4)
-    ]  # fmt: skip
+    ]
     return [
-        *[at_most(r, 1e-8, what=f"|theta(t) - theta(0) - integral of F|, t_0 = {since:g}")
-          for r, since in zip(residuals, waits, strict=True)],
+        *[
+            at_most(r, 1e-8, what=f"|theta(t) - theta(0) - integral of F|, t_0 = {since:g}")
+            for r, since in zip(residuals, waits, strict=True)
+        ],
         at_least(min(ends[:2]), 0.5, what="f at t = 2 of those that leave S_dead: not regular"),
         equals(ends[2], 0.0, tolerance=0.0, what="f at t = 2 of the one that waits: regular"),
         at_most(gap, 1e-8, what="leaving branch: |flow - closed form|"),
         equals(_apart(stays, net), 0.0, tolerance=0.0, what="waiting branch of the flow"),
         equals(_apart(still, net), 0.0, tolerance=0.0, what="movement of descent, phi'(0) = 0"),
         at_most(max(off), 2.0, what="descent with phi'(0) = 1 off the leaving branch, over eta"),
-    ]  # fmt: skip
+    ]
 
 
 def _apart(one: Network, two: Network) -> float:

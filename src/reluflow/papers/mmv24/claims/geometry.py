@@ -63,9 +63,13 @@ def cone_is_narrow(evidence: Evidence) -> list[Comparison]:
     near = generators / next(sizes) + 1e-6 * inside / next(sizes)
     return [
         at_least(least - mu, -1e-12, what="least cosine in the cone - mu"),
-        equals(cosine(near, near).min(), mu, tolerance=1e-5,
-               what="least cosine of members at 1e-6 from generators"),
-    ]  # fmt: skip
+        equals(
+            cosine(near, near).min(),
+            mu,
+            tolerance=1e-5,
+            what="least cosine of members at 1e-6 from generators",
+        ),
+    ]
 
 
 @claim("MMV24-L6", given=MU, example=separable_data)

@@ -94,7 +94,10 @@ class Growth(Walk):
         last = max(self.t2.values())
         return [
             Hypothesis("S_+ and S_- both hold neurons", both),
-            Hypothesis("all neurons are trapped before t_2", self.t1 < min(self.t2.values()),
-                       f"t_1 = {self.t1:.4g}"),
+            Hypothesis(
+                "all neurons are trapped before t_2",
+                self.t1 < min(self.t2.values()),
+                f"t_1 = {self.t1:.4g}",
+            ),
             Hypothesis("the run goes past t_2", math.isfinite(last), f"t_2 = {last:.4g}"),
-        ]  # fmt: skip
+        ]

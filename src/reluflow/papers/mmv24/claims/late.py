@@ -42,8 +42,16 @@ def late_claim(id: str, **options: Any) -> Callable[..., Any]:
         claim(id, needs=NEEDS, given=GIVEN, example=long_run, quick=QUICK, full=FULL, **options)(
             look
         )
-        elsewhere(id, look, GIVEN, long_run, part="SEP", quick={**QUICK, "toy": False},
-                  full=FULL, **options)  # fmt: skip
+        elsewhere(
+            id,
+            look,
+            GIVEN,
+            long_run,
+            part="SEP",
+            quick={**QUICK, "toy": False},
+            full=FULL,
+            **options,
+        )
         return check
 
     return wrap
@@ -57,11 +65,13 @@ def group_survives(story: Growth) -> list[Comparison]:
     rate = 4 * c.problem.n * c.X_max * c.unit
     return [
         at_least(
-            story.log_size(net, s) - story.log_size(first, s), -rate * t,
-            error=100 * story.evidence.rtol, what=f"log growth until t_1, sign {s:+d}",
+            story.log_size(net, s) - story.log_size(first, s),
+            -rate * t,
+            error=100 * story.evidence.rtol,
+            what=f"log growth until t_1, sign {s:+d}",
         )
         for s in (1, -1)
-    ]  # fmt: skip
+    ]
 
 
 def _steps(story: Growth, s: int) -> Array:
@@ -74,10 +84,14 @@ def group_never_shrinks(story: Growth) -> Found:
     """sum |w(t)|^2 of each group is non-decreasing after t_1."""
     steps = {s: _steps(story, s) for s in (1, -1)}
     found = [
-        at_least(least.min(initial=np.inf), 0.0, error=10 * story.evidence.rtol,
-                 what=f"least change of log sum |w|^2 between records, sign {s:+d}")
+        at_least(
+            least.min(initial=np.inf),
+            0.0,
+            error=10 * story.evidence.rtol,
+            what=f"least change of log sum |w|^2 between records, sign {s:+d}",
+        )
         for s, least in steps.items()
-    ]  # fmt: skip
+    ]
     some = Hypothesis("there are two records after t_1", all(map(len, steps.values())))
     return Found(found, [*story.reached, some])
 
@@ -93,21 +107,34 @@ def group_never_shrinks_unsquared(evidence: Evidence) -> Found:
     if not both.ok:
         return Found((), [both])
     t, net = next(story.between(story.t1, math.inf))
-    within = Hypothesis("t_1 is the time of Theorem 1", t <= story.c.t1_bound(),
-                        f"{t:.3g}, at most {story.c.t1_bound():.5g}")  # fmt: skip
+    within = Hypothesis(
+        "t_1 is the time of Theorem 1",
+        t <= story.c.t1_bound(),
+        f"{t:.3g}, at most {story.c.t1_bound():.5g}",
+    )
     found = [
-        at_least(story.log_size(net, s), float(logsumexp(net.log_norms[story.groups[s]])),
-                 error=1e-9, what=f"log sum |w|^2 against log sum |w| at t_1, sign {s:+d}")
+        at_least(
+            story.log_size(net, s),
+            float(logsumexp(net.log_norms[story.groups[s]])),
+            error=1e-9,
+            what=f"log sum |w|^2 against log sum |w| at t_1, sign {s:+d}",
+        )
         for s in (1, -1)
-    ]  # fmt: skip
+    ]
     return Found(found, [both, within])
 
 
 for _part, _sep in (("", False), ("SEP", True)):
     elsewhere(
-        "MMV24-L14", group_never_shrinks_unsquared, SCOPE, scoped_run, form="printed", part=_part,
-        quick={"m": 20, "sep": _sep}, full={"m": 500},
-    )  # fmt: skip
+        "MMV24-L14",
+        group_never_shrinks_unsquared,
+        SCOPE,
+        scoped_run,
+        form="printed",
+        part=_part,
+        quick={"m": 20, "sep": _sep},
+        full={"m": 500},
+    )
 
 
 @late_claim("MMV24-XA")
@@ -170,8 +197,9 @@ def turns_to_the_sum(story: Growth) -> Found:
         long.append(bool(t.size) and rate * (t[-1] - since) >= ROUND)
         if not long[-1]:
             continue
-        rows = np.array([net.W[story.groups[s]] for net, k in zip(
-            story.evidence.path, small, strict=True) if k])  # fmt: skip
+        rows = np.array(
+            [net.W[story.groups[s]] for net, k in zip(story.evidence.path, small, strict=True) if k]
+        )
         cosines = np.array([story.c.cosine(s, row) for row in rows])
         gaps = []
         for j, cosine in zip(story.groups[s], cosines.T, strict=True):
@@ -181,11 +209,18 @@ def turns_to_the_sum(story: Growth) -> Found:
             gaps.append(np.abs(law - cosine[inside]).max())
         found += [
             at_most(max(gaps), 100 * story.evidence.rtol, what=f"|cos - tanh law|, sign {s:+d}"),
-            at_least(cosines[-1].min(), 1 - 1e-4, error=1e-6,
-                     what=f"least cosine when f reaches {SMALL:g}, sign {s:+d}"),
-        ]  # fmt: skip
-    some = Hypothesis(f"f is below {SMALL:g} for {ROUND:g}/|x_s| after the last neuron of S_s is "
-                      "trapped, both classes", all(long))  # fmt: skip
+            at_least(
+                cosines[-1].min(),
+                1 - 1e-4,
+                error=1e-6,
+                what=f"least cosine when f reaches {SMALL:g}, sign {s:+d}",
+            ),
+        ]
+    some = Hypothesis(
+        f"f is below {SMALL:g} for {ROUND:g}/|x_s| after the last neuron of S_s is "
+        "trapped, both classes",
+        all(long),
+    )
     return Found(found, [*story.reached, some])
 
 
@@ -221,9 +256,11 @@ def second_time(story: Growth) -> list[Comparison]:
 
 
 @experiment(
-    "MMV24-T2", part="slope", quick={"m": 10, "powers": (4, 6, 8, 10, 12)},
+    "MMV24-T2",
+    part="slope",
+    quick={"m": 10, "powers": (4, 6, 8, 10, 12)},
     full={"m": 200, "powers": tuple(range(4, 13))},
-)  # fmt: skip
+)
 def slope_of_the_second_time(seed: int, m: int, powers: tuple[int, ...]) -> list[Comparison]:
     """t_2^s grows by 1/|x_s| for each factor e in 1/eps, eps = 1e-4 to 1e-12."""
     logs = -np.log(10.0) * np.array(powers)

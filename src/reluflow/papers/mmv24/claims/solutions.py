@@ -39,13 +39,16 @@ def dead_traps_any_solution(seed: int) -> Found:
     mu, first = least_cosine(problem), float(net.W[0] @ problem.X[0])
     imbalance = float(np.abs(balance(net.W, net.a)).max())
     met = [
-        Hypothesis("a solution of Eq. 2 with phi'(0) = 0", gap <= 1e-6,
-                   f"|theta(t) - theta(0) - integral of F| <= {gap:.1e}"),
+        Hypothesis(
+            "a solution of Eq. 2 with phi'(0) = 0",
+            gap <= 1e-6,
+            f"|theta(t) - theta(0) - integral of F| <= {gap:.1e}",
+        ),
         Hypothesis("exponential loss, sum over the samples", True),
         Hypothesis("Assumption 1", mu > 0, f"mu = {mu:g}"),
         Hypothesis("|a_j| = |w_j| at the start (Eq. 3)", imbalance <= 1e-15, f"{imbalance:.0e}"),
         Hypothesis("w_j(t_1) in S_dead at t_1 = 0", first <= 0.0, f"<w, x> = {first:g}"),
-    ]  # fmt: skip
+    ]
     end = float(run.final.weights()[0][0] @ problem.X[0])
     return Found([at_most(end, 0.0, error=1e-8, what="<w, x> at t = 1, at 0 it was 0")], met)
 
@@ -89,11 +92,15 @@ def linear_net_descends(seed: int, draws: int) -> list[Comparison]:
                 bound = sharp * float(a @ a) * gamma**2 * L**2
                 worst[loss] = max(worst[loss], bound / float(fall))
     return [
-        at_most(ratio, 1.0, error=1e-6,
-                what=f"bound over -L', {loss.name} x {loss.factor:g}"
-                + (", without 1/4" if loss.name == "exponential" else ""))
+        at_most(
+            ratio,
+            1.0,
+            error=1e-6,
+            what=f"bound over -L', {loss.name} x {loss.factor:g}"
+            + (", without 1/4" if loss.name == "exponential" else ""),
+        )
         for loss, ratio in worst.items()
-    ]  # fmt: skip
+    ]
 
 
 def _across(rng: np.random.Generator, a: Array, d: int) -> Array:
@@ -166,9 +173,11 @@ def _flips(lr: float, seed: int, m: int) -> tuple[int, int]:
 
 
 @experiment(
-    "MMV24-E2", quick={"m": 20, "lrs": (1e-2, 5e-3)}, full={"m": 100, "lrs": (1e-2, 5e-3, 1e-3)},
+    "MMV24-E2",
+    quick={"m": 20, "lrs": (1e-2, 5e-3)},
+    full={"m": 100, "lrs": (1e-2, 5e-3, 1e-3)},
     unchecked=("a solution exists for all time, which no finite run shows",),
-)  # fmt: skip
+)
 def no_zeno(seed: int, m: int, lrs: tuple[float, ...]) -> list[Comparison]:
     """Flips do not multiply as steps shrink; the flow has as many; edges of S_dead hold."""
     from reluflow.gradientflow.flow import flow
@@ -190,4 +199,4 @@ def no_zeno(seed: int, m: int, lrs: tuple[float, ...]) -> list[Comparison]:
         equals(run.status.ok, 1, tolerance=0, what="the flow reaches its end"),
         at_least(landed.sum(), 1, what="neurons that land on the edge of S_dead"),
         equals(moved, 0.0, tolerance=1e-12, what="and their movement afterwards"),
-    ]  # fmt: skip
+    ]

@@ -19,9 +19,10 @@ Array = NDArray[np.float64]
 @experiment("MMV24-L2")
 def early_slopes(seed: int) -> list[Comparison]:
     """|-l'(y, f) - y| <= 2|f| for |f| <= 1, three losses."""
-    return [_slope_excess(loss) for loss in (
-        losses.Exponential(), losses.Logistic(factor=2.0), losses.HalfSquare()
-    )]  # fmt: skip
+    return [
+        _slope_excess(loss)
+        for loss in (losses.Exponential(), losses.Logistic(factor=2.0), losses.HalfSquare())
+    ]
 
 
 @experiment("MMV24-L2", form="control")

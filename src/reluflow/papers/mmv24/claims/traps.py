@@ -59,9 +59,15 @@ def trap_claim(id: str, **options: Any) -> Callable[..., Callable[[Evidence], Ou
         given = [*options.pop("given", GIVEN), all_trapped]
         claim(id, given=given, example=trapped_run, quick=QUICK, full=FULL, **options)(check)
         elsewhere(
-            id, check, given, toy_run, part="TOY6", quick=TOY_QUICK, full=TOY_FULL,
+            id,
+            check,
+            given,
+            toy_run,
+            part="TOY6",
+            quick=TOY_QUICK,
+            full=TOY_FULL,
             reason="from e^-12: from e^-60, tried first, rounding hides the slack of T1.2c",
-        )  # fmt: skip
+        )
         return check
 
     return wrap
@@ -116,9 +122,15 @@ def escapes(evidence: Evidence) -> int:
 
 
 @claim(
-    "MMV24-L12", form="repaired", part="classes", needs=("path",), given=GIVEN,
-    example=trapped_run, quick=QUICK, full=FULL,
-)  # fmt: skip
+    "MMV24-L12",
+    form="repaired",
+    part="classes",
+    needs=("path",),
+    given=GIVEN,
+    example=trapped_run,
+    quick=QUICK,
+    full=FULL,
+)
 def traps_hold(evidence: Evidence) -> Comparison:
     """S_+ traps positive neurons and S_- negative ones."""
     return equals(escapes(evidence), 0, tolerance=0, what="neurons that leave S_+ or S_-")
@@ -197,15 +209,28 @@ def low_rank(evidence: Evidence) -> Found:
             found.append(at_most(gap / slack, 1.0, error=error / slack, what=f"({what}) / slack"))
             if small:
                 most = 4 * eps * float(rows.sum()) / math.sqrt(width)
-                found.append(at_most(gap, most, error=error,
-                                     what=f"{what}; 4 eps W_max^2/sqrt(h) a neuron"))  # fmt: skip
+                found.append(
+                    at_most(gap, most, error=error, what=f"{what}; 4 eps W_max^2/sqrt(h) a neuron")
+                )
     size = np.log([np.sum(W**2) for W in weights])
     top = float(np.linalg.norm(weights[-1], 2)) ** 2
     if len(size) > 1:
-        found.append(at_least(np.diff(size).min(), 0.0, error=evidence.rtol,
-                              what="least growth of log |W|_F^2 between records"))  # fmt: skip
-    found.append(at_most(np.exp(size[-1]) / top, 2.0, error=2 * float(sizes.sum()) / top,
-                         what="stable rank at the end"))  # fmt: skip
+        found.append(
+            at_least(
+                np.diff(size).min(),
+                0.0,
+                error=evidence.rtol,
+                what="least growth of log |W|_F^2 between records",
+            )
+        )
+    found.append(
+        at_most(
+            np.exp(size[-1]) / top,
+            2.0,
+            error=2 * float(sizes.sum()) / top,
+            what="stable rank at the end",
+        )
+    )
     note = "" if small else "Lemma 3 does not reach to t_1: its slack is not compared."
     return Found(found, note=note)
 

@@ -66,8 +66,12 @@ def heat_map(few: Problem) -> Panel:
     """Inner products of images, ordered by label."""
     K = few.X @ few.X.T
     limit = float(np.quantile(np.abs(K), 0.98))
-    return Panel([Image(np.clip(K, -limit, limit), bar=True)], "inner products, by label",
-                 axes=False, equal=True)  # fmt: skip
+    return Panel(
+        [Image(np.clip(K, -limit, limit), bar=True)],
+        "inner products, by label",
+        axes=False,
+        equal=True,
+    )
 
 
 def right_pairs(problem: Problem) -> tuple[float, list[float]]:
@@ -131,9 +135,12 @@ class Course:
 
 def _observed(problem: Problem) -> list[Observable | str]:
     return [
-        cosines(class_sums(problem)), "outer", "stable_rank", "spectral_norm",
+        cosines(class_sums(problem)),
+        "outer",
+        "stable_rank",
+        "spectral_norm",
         Observable("mean_cosines", mean_cosines, ("class",)),
-    ]  # fmt: skip
+    ]
 
 
 @cache
@@ -152,9 +159,15 @@ def course(
     seen = _observed(problem)
     if method == "descent":
         run = descend(
-            problem, net, lr=LR, steps=steps, save=range(0, steps + 1, EVERY), observe=seen,
-            backend="dense", dtype="float32",
-        )  # fmt: skip
+            problem,
+            net,
+            lr=LR,
+            steps=steps,
+            save=range(0, steps + 1, EVERY),
+            observe=seen,
+            backend="dense",
+            dtype="float32",
+        )
     else:
         times = LR * np.arange(0, steps + 1, EVERY)
         run = flow(problem, net, t_end=LR * steps, save=times, observe=seen, kinks=False)

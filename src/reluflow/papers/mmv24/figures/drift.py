@@ -36,8 +36,14 @@ COMMON = (
 )
 
 
-@figure("MMV24", "F1", title="The early drift of a neuron with one sample of each label active",
-        quick={}, full={}, claims=("MMV24-L4", "MMV24-L1", "MMV24-L10"))  # fmt: skip
+@figure(
+    "MMV24",
+    "F1",
+    title="The early drift of a neuron with one sample of each label active",
+    quick={},
+    full={},
+    claims=("MMV24-L4", "MMV24-L1", "MMV24-L10"),
+)
 def figure1(*, seed: int = 0) -> Drawn:
     """Figure 1: w turns along P_w x_a with x_a = x_1 - x_2, minus that if its sign is negative.
 
@@ -70,8 +76,11 @@ def figure1(*, seed: int = 0) -> Drawn:
             Line([w[0], to[0]], [w[1], to[1]], "drift sign(a) P x_a", "tab:orange", width=3.0),
             Points([to[0]], [to[1]], color="tab:orange", marker="D"),
         ]
-        panels.append(Panel(traces, title, xlim=(-1.25, 1.6), ylim=(-0.6, 2.5), equal=True,
-                            legend="upper left"))  # fmt: skip
+        panels.append(
+            Panel(
+                traces, title, xlim=(-1.25, 1.6), ylim=(-0.6, 2.5), equal=True, legend="upper left"
+            )
+        )
     away = drift[1.0] @ X[2]
     seen = [
         at_most(max(gaps), 1e-9, what="velocity of the direction against sign(a) P (x_1 - x_2)"),
@@ -84,9 +93,11 @@ def figure1(*, seed: int = 0) -> Drawn:
         "places of the samples are ours. Grey: the half-space <x, w> > 0, in which x_1 and x_2 "
         "lie; x_3 does not and pulls nothing. The diamond is the tip of the drift."
     )
-    summary = ["A positive neuron turns towards the active positive sample and away from the "
-               "active negative one; a negative neuron the other way. The negative sample outside "
-               "the half-space plays no part."]  # fmt: skip
+    summary = [
+        "A positive neuron turns towards the active positive sample and away from the "
+        "active negative one; a negative neuron the other way. The negative sample outside "
+        "the half-space plays no part."
+    ]
     numbers = {"gaps": gaps, "drift_along_x3": float(away)}
     return Drawn([Picture(panels, 2, width=5.0, height=5.2)], numbers, summary, seen, caption)
 
@@ -112,10 +123,14 @@ def start_law(problem: Problem, seed: int, draws: int = 4000) -> list[Comparison
     """All weights of the start are N(0, 1e-12): standard deviations of many draws over 1e-6."""
     net = initialize(problem, draws, scale=STD, kind="gaussian", normalize="none", rng=seed)
     return [
-        equals(np.sqrt(np.mean(part**2)) / STD, 1.0, tolerance=4 / math.sqrt(2 * part.size),
-               what=f"standard deviation of {name} weights at the start, over 1e-6")
+        equals(
+            np.sqrt(np.mean(part**2)) / STD,
+            1.0,
+            tolerance=4 / math.sqrt(2 * part.size),
+            what=f"standard deviation of {name} weights at the start, over 1e-6",
+        )
         for name, part in zip(("inner", "outer"), net.weights(), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def plane_panel(problem: Problem, net: Network, title: str, reach: float) -> Panel:
@@ -138,8 +153,14 @@ def plane_panel(problem: Problem, net: Network, title: str, reach: float) -> Pan
     for s, colour, marker in ((1.0, POSITIVE, "o"), (-1.0, NEGATIVE, "s")):
         X = problem.X[problem.y == s]
         traces.append(Points(X[:, 0], X[:, 1], color=colour, marker=marker, size=46))
-    return Panel(traces, title, xlim=(-reach, reach), ylim=(-1.45 * reach, reach), equal=True,
-                 legend="lower right")  # fmt: skip
+    return Panel(
+        traces,
+        title,
+        xlim=(-reach, reach),
+        ylim=(-1.45 * reach, reach),
+        equal=True,
+        legend="lower right",
+    )
 
 
 def outside(problem: Problem, net: Network) -> NDArray[np.bool_]:
@@ -149,8 +170,14 @@ def outside(problem: Problem, net: Network) -> NDArray[np.bool_]:
     return np.asarray(live & ~home)
 
 
-@figure("MMV24", "F6", title="Six points of the plane: neurons align, then the loss falls twice",
-        quick={}, full={}, claims=("MMV24-T1.1", "MMV24-P46", "MMV24-T1.2c"))  # fmt: skip
+@figure(
+    "MMV24",
+    "F6",
+    title="Six points of the plane: neurons align, then the loss falls twice",
+    quick={},
+    full={},
+    claims=("MMV24-T1.1", "MMV24-P46", "MMV24-T1.2c"),
+)
 def figure6(*, seed: int = 0) -> Drawn:
     """Figure 6: neurons at the start, after alignment and near zero loss; two drops."""
     problem, run = toy_run(seed)
@@ -166,9 +193,13 @@ def figure6(*, seed: int = 0) -> Drawn:
     marks = [Rule(step, dash=":") for step in SHOWN[1:]]
     panels += [
         Panel([*marks, Line(run.steps, run.loss, "", "tab:blue")], "loss", "iteration", "loss"),
-        Panel([*marks, Line(run.steps, run["stable_rank"], "", "tab:blue")], "stable rank",
-              "iteration", "|W|_F^2 / |W|_2^2"),
-    ]  # fmt: skip
+        Panel(
+            [*marks, Line(run.steps, run["stable_rank"], "", "tab:blue")],
+            "stable rank",
+            "iteration",
+            "|W|_F^2 / |W|_2^2",
+        ),
+    ]
     astray = {step: int(outside(problem, run.networks[i]).sum()) for step, i in at.items()}
     loss = {step: float(run.loss[np.searchsorted(run.steps, step)]) for step in LOSSES}
     seen = [
@@ -178,13 +209,19 @@ def figure6(*, seed: int = 0) -> Drawn:
         equals(drops[0], 8_000, tolerance=500, what="first drop, after alignment (iteration)"),
         equals(drops[-1], 12_000, tolerance=500, what="second drop (iteration)"),
         at_most(middle, 0.3, what="slowest fall between the drops, over the fastest"),
-        *[equals(loss[step], value, tolerance=width, what=f"loss at {step:,}")
-          for step, (value, width) in LOSSES.items()],
+        *[
+            equals(loss[step], value, tolerance=width, what=f"loss at {step:,}")
+            for step, (value, width) in LOSSES.items()
+        ],
         equals(run["stable_rank"][-1], 1.09, tolerance=0.01, what="stable rank at the end"),
         *start_law(problem, seed),
-    ]  # fmt: skip
-    numbers = {"outside": astray, "loss": loss, "drops": drops,
-               "stable_rank": float(run["stable_rank"][-1])}  # fmt: skip
+    ]
+    numbers = {
+        "outside": astray,
+        "loss": loss,
+        "drops": drops,
+        "stable_rank": float(run["stable_rank"][-1]),
+    }
     summary = [
         f"Live neurons outside their cones: {astray[0]} at the start, {astray[3500]} at 3,500, "
         f"{astray[7000]} at 7,000, {astray[21000]} at 21,000.",
@@ -205,8 +242,9 @@ def drops_of(run: Trajectory) -> tuple[list[int], float]:
     """Iterations of fastest fall of separate drops, and the least speed between, over the top."""
     fall = -np.diff(run.loss) / np.diff(run.steps)
     peaks = [
-        i for i in range(1, len(fall) - 1)
+        i
+        for i in range(1, len(fall) - 1)
         if fall[i] >= fall[i - 1] and fall[i] > fall[i + 1] and fall[i] > 0.1 * fall.max()
-    ]  # fmt: skip
+    ]
     between = fall[peaks[0] : peaks[-1] + 1].min() if peaks else np.nan
     return [int(run.steps[i]) for i in peaks], float(between / fall.max())

@@ -58,8 +58,14 @@ def cosine_panel(made: Sequence[Course], group: int, digit: int) -> Panel:
     for c, tone, dash in zip(made, (colour, "0.15"), ("-", ":"), strict=False):
         label = f"mean neuron, {c.name}"
         traces.append(Line(c.steps, c.run["mean_cosines"][:, group], label, tone, dash))
-    return Panel(traces, f"cosine of neurons a {sign} with the sum of digit {digit}", "iteration",
-                 "cosine", ylim=(-0.4, 1.05), legend="lower right")  # fmt: skip
+    return Panel(
+        traces,
+        f"cosine of neurons a {sign} with the sum of digit {digit}",
+        "iteration",
+        "cosine",
+        ylim=(-0.4, 1.05),
+        legend="lower right",
+    )
 
 
 def curve_panels(made: Sequence[Course]) -> list[Panel]:
@@ -70,13 +76,30 @@ def curve_panels(made: Sequence[Course]) -> list[Panel]:
         return [Line(c.steps, value(c), c.name, colour, dash) for c, colour, dash in pairs]
 
     return [
-        Panel(lines(lambda c: c.run.loss), "loss", "iteration", "loss", ylim=(0.0, 1.05),
-              legend="upper right"),
-        Panel([Rule(2.0, "y", dash=":"), *lines(lambda c: c.run["stable_rank"])], "stable rank",
-              "iteration", "|W|_F^2 / |W|_2^2", yscale="log", legend="upper right"),
-        Panel(lines(lambda c: c.run["spectral_norm"] ** 2), "squared spectral norm", "iteration",
-              "|W|_2^2", legend="upper left"),
-    ]  # fmt: skip
+        Panel(
+            lines(lambda c: c.run.loss),
+            "loss",
+            "iteration",
+            "loss",
+            ylim=(0.0, 1.05),
+            legend="upper right",
+        ),
+        Panel(
+            [Rule(2.0, "y", dash=":"), *lines(lambda c: c.run["stable_rank"])],
+            "stable rank",
+            "iteration",
+            "|W|_F^2 / |W|_2^2",
+            yscale="log",
+            legend="upper right",
+        ),
+        Panel(
+            lines(lambda c: c.run["spectral_norm"] ** 2),
+            "squared spectral norm",
+            "iteration",
+            "|W|_2^2",
+            legend="upper left",
+        ),
+    ]
 
 
 def pictures_of(made: Sequence[Course], pair: tuple[int, int]) -> list[Picture]:
@@ -89,8 +112,12 @@ def pictures_of(made: Sequence[Course], pair: tuple[int, int]) -> list[Picture]:
         *curve_panels(made),
     ]
     rows = np.vstack([mean_neurons(made[0].run.final), class_sums(problem)])
-    titles = ["mean neuron, a > 0", "mean neuron, a < 0", f"sum of digit {pair[0]}",
-              f"sum of digit {pair[1]}"]  # fmt: skip
+    titles = [
+        "mean neuron, a > 0",
+        "mean neuron, a < 0",
+        f"sum of digit {pair[0]}",
+        f"sum of digit {pair[1]}",
+    ]
     title = f"Digits {pair[0]} (+1) and {pair[1]} (-1), {problem.n:,} images"
     return [
         Picture(panels, 3, title, width=4.8, height=3.6),
@@ -103,16 +130,25 @@ def agree(made: Sequence[Course]) -> list[Comparison]:
     if len(made) < 2:
         return []
     one, two = made
-    shifts = [abs(two.falls_below(x) / one.falls_below(x) - 1) for x in (0.99, 0.9, 0.5, 0.2)
-              if math.isfinite(one.falls_below(x))]  # fmt: skip
+    shifts = [
+        abs(two.falls_below(x) / one.falls_below(x) - 1)
+        for x in (0.99, 0.9, 0.5, 0.2)
+        if math.isfinite(one.falls_below(x))
+    ]
     ratio = STEPS / two.run.cost["evaluations"]
     return [
-        at_most(max(shifts, default=np.nan), 0.01,
-                what="flow against descent: iterations of equal loss, relative"),
-        at_most(np.abs(one.run["mean_cosines"] - two.run["mean_cosines"]).max(), 0.02,
-                what="flow against descent: cosines of mean neurons"),
+        at_most(
+            max(shifts, default=np.nan),
+            0.01,
+            what="flow against descent: iterations of equal loss, relative",
+        ),
+        at_most(
+            np.abs(one.run["mean_cosines"] - two.run["mean_cosines"]).max(),
+            0.02,
+            what="flow against descent: cosines of mean neurons",
+        ),
         at_least(ratio, 10.0, what="steps of descent over gradients of flow"),
-    ]  # fmt: skip
+    ]
 
 
 def measured(made: Sequence[Course]) -> dict[str, Any]:
@@ -190,8 +226,13 @@ def common(name: str, c: Course, since: int) -> list[Comparison]:
     ]
 
 
-@figure("MMV24", "F5", title="MNIST 0 and 1: neurons align, then grow while the loss falls",
-        quick=QUICK, full=FULL)  # fmt: skip
+@figure(
+    "MMV24",
+    "F5",
+    title="MNIST 0 and 1: neurons align, then grow while the loss falls",
+    quick=QUICK,
+    full=FULL,
+)
 def figure5(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
     """Figure 5: aligned by 2,000, growth after 3,000."""
     made = courses("F5", per_class, descent, seed)
@@ -215,8 +256,9 @@ def figure5(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
     return drawn("F5", made, seen, {}, words)
 
 
-@figure("MMV24", "F10", title="MNIST 3 and 8: slower alignment, later growth",
-        quick=QUICK, full=FULL)  # fmt: skip
+@figure(
+    "MMV24", "F10", title="MNIST 3 and 8: slower alignment, later growth", quick=QUICK, full=FULL
+)
 def figure10(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
     """Figure 10: as Figure 5, with a larger loss of alignment in the end."""
     made = courses("F10", per_class, descent, seed)
@@ -243,8 +285,7 @@ def growth(pair: tuple[int, int], per_class: int | None, seed: int) -> float:
     return float(run.times[-1]) / LR
 
 
-@figure("MMV24", "F11", title="MNIST 1 and 7: between the two other pairs",
-        quick=QUICK, full=FULL)  # fmt: skip
+@figure("MMV24", "F11", title="MNIST 1 and 7: between the two other pairs", quick=QUICK, full=FULL)
 def figure11(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
     """Figure 11: as Figure 5; growth comes after that of 0/1 and before that of 3/8."""
     made = courses("F11", per_class, descent, seed)
@@ -262,5 +303,9 @@ def figure11(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
         *common("F11", c, 3000),
         *agree(made),
     ]
-    return drawn("F11", made, seen, {"growth_by_flow": {k: grown[k] for k in PAIRS},
-                                     "flow_time_of_one_step": LR})  # fmt: skip
+    return drawn(
+        "F11",
+        made,
+        seen,
+        {"growth_by_flow": {k: grown[k] for k in PAIRS}, "flow_time_of_one_step": LR},
+    )

@@ -16,9 +16,16 @@ from reluflow.sweeps import sweep
 
 ANGLES = {"F7": 0.1, "F8": 0.001, "F9": 0.0}
 MEASURED = (
-    "at 7,000", "at 14,000", "at 21,000", "along", "along, late", "nearest", "largest outside",
-    "inside", "loss",
-)  # fmt: skip
+    "at 7,000",
+    "at 14,000",
+    "at 21,000",
+    "along",
+    "along, late",
+    "nearest",
+    "largest outside",
+    "inside",
+    "loss",
+)
 QUICK, FULL = {"runs": 6}, {"runs": 20}
 
 
@@ -81,11 +88,18 @@ def drawn(name: str, runs: int, seed: int, seen: list[Comparison], words: str) -
     columns = (("at 7,000", "tab:orange", "o"), ("at 21,000", "tab:blue", "x"))
     panels += [
         Panel([*marks, Line(run.steps, run.loss, "", "tab:blue")], "loss", "iteration", "loss"),
-        Panel([Points(starts, found[key], key, colour, marker, 40)
-               for key, colour, marker in columns],
-              "live positive neurons outside S_+", "start", "neurons",
-              ylim=(-1.0, 1.35 * max(4.0, found["at 7,000"].max())), legend="upper right"),
-    ]  # fmt: skip
+        Panel(
+            [
+                Points(starts, found[key], key, colour, marker, 40)
+                for key, colour, marker in columns
+            ],
+            "live positive neurons outside S_+",
+            "start",
+            "neurons",
+            ylim=(-1.0, 1.35 * max(4.0, found["at 7,000"].max())),
+            legend="upper right",
+        ),
+    ]
     numbers = {key: value.tolist() for key, value in found.items()}
     low, high = found["at 7,000"].min(), found["at 7,000"].max()
     summary = [
@@ -102,8 +116,14 @@ def drawn(name: str, runs: int, seed: int, seen: list[Comparison], words: str) -
     return Drawn([Picture(panels, 3, width=4.4, height=4.0)], numbers, summary, seen, caption)
 
 
-@figure("MMV24", "F7", title="Two points with correlation 0.1: every live neuron gets inside",
-        quick=QUICK, full=FULL, claims=("MMV24-T1.1",))  # fmt: skip
+@figure(
+    "MMV24",
+    "F7",
+    title="Two points with correlation 0.1: every live neuron gets inside",
+    quick=QUICK,
+    full=FULL,
+    claims=("MMV24-T1.1",),
+)
 def figure7(*, runs: int, seed: int = 0) -> Drawn:
     """Figure 7: at 7,000 no live positive neuron is outside S_+, or one in few runs."""
     found = counts(ANGLES["F7"], runs)
@@ -120,22 +140,38 @@ def figure7(*, runs: int, seed: int = 0) -> Drawn:
     return drawn("F7", runs, seed, seen, words)
 
 
-@figure("MMV24", "F8", title="Two points with correlation 0.001: some neurons align late",
-        quick=QUICK, full=FULL, claims=("MMV24-DT",))  # fmt: skip
+@figure(
+    "MMV24",
+    "F8",
+    title="Two points with correlation 0.001: some neurons align late",
+    quick=QUICK,
+    full=FULL,
+    claims=("MMV24-DT",),
+)
 def figure8(*, runs: int, seed: int = 0) -> Drawn:
     """Figure 8: some live neurons are still along x_1 or x_2 at 7,000."""
     found, easy = counts(ANGLES["F8"], runs), counts(ANGLES["F7"], runs)
     left = float(np.mean(found["at 21,000"] >= 1))
     seen = [
         at_least(found["at 7,000"].min(), 5, what="outside at 7,000, least of all starts"),
-        at_least((found["at 7,000"] - easy["at 7,000"]).min(), 1,
-                 what="more than with correlation 0.1, least of all starts"),
-        at_least(found["along"].min(), 0.99, what="cosine of those outside with x_1 or x_2 at "
-                 "7,000, least of all that were positive from the start"),
+        at_least(
+            (found["at 7,000"] - easy["at 7,000"]).min(),
+            1,
+            what="more than with correlation 0.1, least of all starts",
+        ),
+        at_least(
+            found["along"].min(),
+            0.99,
+            what="cosine of those outside with x_1 or x_2 at "
+            "7,000, least of all that were positive from the start",
+        ),
         at_most(found["at 21,000"].max(), 3, what="outside at 21,000, any start"),
-        at_least(left, 0.6 - 2 * np.sqrt(0.24 / runs),
-                 what="share of starts with one left at 21,000; 0.6 less 2 standard errors"),
-    ]  # fmt: skip
+        at_least(
+            left,
+            0.6 - 2 * np.sqrt(0.24 / runs),
+            what="share of starts with one left at 21,000; 0.6 less 2 standard errors",
+        ),
+    ]
     words = (
         f"At least one is left at 21,000 in {100 * left:.0f} % of the starts (the paper's run has "
         "one). A neuron active on one point passes to both after a time of order log(1/mu). Those "
@@ -146,8 +182,13 @@ def figure8(*, runs: int, seed: int = 0) -> Drawn:
     return drawn("F8", runs, seed, seen, words)
 
 
-@figure("MMV24", "F9", title="Two orthogonal points: three directions, and only one of them grows",
-        quick=QUICK, full=FULL)  # fmt: skip
+@figure(
+    "MMV24",
+    "F9",
+    title="Two orthogonal points: three directions, and only one of them grows",
+    quick=QUICK,
+    full=FULL,
+)
 def figure9(*, runs: int, seed: int = 0) -> Drawn:
     """Figure 9: final directions x_1, x_2 or x_+; only neurons along x_+ grow."""
     found = counts(ANGLES["F9"], runs)
@@ -158,9 +199,12 @@ def figure9(*, runs: int, seed: int = 0) -> Drawn:
         at_most(found["at 7,000"].max(), 30, what="outside at 7,000, most of all starts"),
         equals(steady, 0, tolerance=0, what="change of the count from 7,000 to 21,000"),
         at_most(ratio, 0.05, what="largest outside over the norm of all inside, at 21,000"),
-        at_least(found["nearest"].min(), 0.999,
-                 what="cosine to x_1, x_2 or x_+ at 21,000, least of all live neurons"),
-    ]  # fmt: skip
+        at_least(
+            found["nearest"].min(),
+            0.999,
+            what="cosine to x_1, x_2 or x_+ at 21,000, least of all live neurons",
+        ),
+    ]
     words = (
         f"The count does not change between; at the end no neuron outside has more than "
         f"{ratio:.1e} of the norm of those inside. The theory asks for a positive correlation "

@@ -32,16 +32,22 @@ def batch_size(problem: Problem) -> int:
 def panels_of(run: Trajectory, x: Array, xlabel: str) -> list[Panel]:
     """Loss and both changes against x, with the peaks of the changes marked."""
     titles = {"change_norms": "change of norms", "change_directions": "change of directions"}
-    made = [Panel([Line(x, run.loss, "", "tab:blue")], "loss", xlabel, "loss",
-                  ylim=(0.0, 1.05))]  # fmt: skip
+    made = [Panel([Line(x, run.loss, "", "tab:blue")], "loss", xlabel, "loss", ylim=(0.0, 1.05))]
     for name, colour in zip(MEASURED, ("tab:red", "tab:green"), strict=True):
         value = np.where(run[name] > 0, run[name], np.nan)
         peak = float(x[int(np.nanargmax(value))])
         traces: list[Trace] = [Line(x, value, "", colour)]
         if peak > 0:
             right = peak < 0.5 * x[-1]
-            traces.append(Rule(peak, text=f"peak at {peak:.3g}", dash=":", place=0.12,
-                               side="right" if right else "left"))  # fmt: skip
+            traces.append(
+                Rule(
+                    peak,
+                    text=f"peak at {peak:.3g}",
+                    dash=":",
+                    place=0.12,
+                    side="right" if right else "left",
+                )
+            )
         made.append(Panel(traces, titles[name], xlabel, titles[name], yscale="log"))
     return made
 
@@ -51,9 +57,13 @@ def peaks(run: Trajectory) -> dict[str, int]:
     return {name: int(run.steps[int(np.argmax(run[name]))]) for name in MEASURED}
 
 
-@figure("MMV24", "F12", title="MNIST 0 and 1 by mini-batches: directions change first, norms later",
-        quick={"per_class": 300, "epochs": 600, "every": 10},
-        full={"per_class": None, "epochs": 600, "every": 5})  # fmt: skip
+@figure(
+    "MMV24",
+    "F12",
+    title="MNIST 0 and 1 by mini-batches: directions change first, norms later",
+    quick={"per_class": 300, "epochs": 600, "every": 10},
+    full={"per_class": None, "epochs": 600, "every": 5},
+)
 def figure12(*, per_class: int | None, epochs: int, every: int, seed: int = 0) -> Drawn:
     """Figure 12: SGD on both layers from small weights has two phases."""
     problem = digits(1, 0, per_class)
@@ -61,26 +71,40 @@ def figure12(*, per_class: int | None, epochs: int, every: int, seed: int = 0) -
     per_epoch = -(-problem.n // size)
     net = small_start(problem, seed)
     run = descend(
-        problem, net, lr=LR, steps=per_epoch * epochs, batch_size=size, rng=seed,
-        save=range(0, per_epoch * epochs + 1, per_epoch * every), observe=MEASURED,
-        backend="dense", dtype="float32",
-    )  # fmt: skip
+        problem,
+        net,
+        lr=LR,
+        steps=per_epoch * epochs,
+        batch_size=size,
+        rng=seed,
+        save=range(0, per_epoch * epochs + 1, per_epoch * every),
+        observe=MEASURED,
+        backend="dense",
+        dtype="float32",
+    )
     top = peaks(run)
     grown = int(run.steps[int(np.argmax(run.loss < 0.9))])
     directions = run["change_directions"]
     late = float(directions[int(np.argmax(run.loss < 0.9))] / directions.max())
     seen = [
-        at_least(top["change_norms"] - top["change_directions"], 1000,
-                 what="peak of norms after that of directions (iterations)"),
+        at_least(
+            top["change_norms"] - top["change_directions"],
+            1000,
+            what="peak of norms after that of directions (iterations)",
+        ),
         at_least(run.loss[int(np.argmax(directions))], 0.99, what="loss at the peak of directions"),
         at_most(late, 0.2, what="change of directions once the loss falls, over its peak"),
         at_most(run.loss[-1], 0.3, what="loss at the end"),
-    ]  # fmt: skip
+    ]
     numbers = {
-        "batch_size": size, "batches_per_epoch": per_epoch, "peaks": top, "loss_below_0.9": grown,
-        **{name: run[name].tolist() for name in MEASURED}, "loss": run.loss.tolist(),
+        "batch_size": size,
+        "batches_per_epoch": per_epoch,
+        "peaks": top,
+        "loss_below_0.9": grown,
+        **{name: run[name].tolist() for name in MEASURED},
+        "loss": run.loss.tolist(),
         "steps": run.steps.tolist(),
-    }  # fmt: skip
+    }
     summary = [
         f"Directions change most at iteration {top['change_directions']:,} (epoch "
         f"{top['change_directions'] // per_epoch}), norms at {top['change_norms']:,} (epoch "
@@ -94,9 +118,13 @@ def figure12(*, per_class: int | None, epochs: int, every: int, seed: int = 0) -
     return Drawn([Picture(panels, 3, width=4.8, height=3.6)], numbers, summary, seen, caption)
 
 
-@figure("MMV24", "F13", title="MNIST 0 and 1, inner weights alone: no phase of alignment",
-        quick={"per_class": 300, "epochs": 100},
-        full={"per_class": None, "epochs": 100})  # fmt: skip
+@figure(
+    "MMV24",
+    "F13",
+    title="MNIST 0 and 1, inner weights alone: no phase of alignment",
+    quick={"per_class": 300, "epochs": 100},
+    full={"per_class": None, "epochs": 100},
+)
 def figure13(*, per_class: int | None, epochs: int, seed: int = 0) -> Drawn:
     """Figure 13: with outer weights fixed at +-1 norms grow and the loss falls at once."""
     problem = digits(1, 0, per_class)
@@ -107,9 +135,18 @@ def figure13(*, per_class: int | None, epochs: int, seed: int = 0) -> Drawn:
     net = Network(small.W, np.sign(small.a))
     save = np.unique(np.concatenate([np.arange(21), np.arange(0, steps + 1, per_epoch)]))
     run = descend(
-        problem, net, lr=LR, steps=steps, batch_size=size, rng=seed, save=save.tolist(),
-        observe=MEASURED, train="first", backend="dense", dtype="float32",
-    )  # fmt: skip
+        problem,
+        net,
+        lr=LR,
+        steps=steps,
+        batch_size=size,
+        rng=seed,
+        save=save.tolist(),
+        observe=MEASURED,
+        train="first",
+        backend="dense",
+        dtype="float32",
+    )
     top = peaks(run)
     seen = [
         at_most(run.loss[1], 0.9, what="loss after one step"),
@@ -118,9 +155,11 @@ def figure13(*, per_class: int | None, epochs: int, seed: int = 0) -> Drawn:
         at_most(top["change_directions"], 1, what="peak of the change of directions (iteration)"),
     ]
     numbers = {
-        "loss_after_1": float(run.loss[1]), "loss_after_10": float(run.loss[10]), "peaks": top,
+        "loss_after_1": float(run.loss[1]),
+        "loss_after_10": float(run.loss[10]),
+        "peaks": top,
         **{name: run[name][:11].tolist() for name in MEASURED},
-    }  # fmt: skip
+    }
     summary = [
         f"One step takes the loss from 1 to {run.loss[1]:.2f}, ten to {run.loss[10]:.2f}; norms "
         f"change most at iteration {top['change_norms']}, within the first of {epochs} epochs.",

@@ -51,9 +51,13 @@ def small_start(seed: int, m: int, records: int, xi: float = 0.0, scale: float =
 
 
 @claim(
-    "TK24-PB.5", needs=("end",), given=[mean_logistic, unit_ball], example=small_start,
-    quick=QUICK, full=FULL,
-)  # fmt: skip
+    "TK24-PB.5",
+    needs=("end",),
+    given=[mean_logistic, unit_ball],
+    example=small_start,
+    quick=QUICK,
+    full=FULL,
+)
 def pull_changes_little(evidence: Evidence) -> list[Comparison]:
     """The change of the pull, against phi and grad phi of any unit vector, over A0 |theta|^2."""
     value, gradient = change_of_pull(evidence.problem, evidence.states)
@@ -64,9 +68,14 @@ def pull_changes_little(evidence: Evidence) -> list[Comparison]:
 
 
 claim(
-    "TK24-PB.5", part="smoothed", needs=("end",), given=[mean_logistic, unit_ball],
-    example=small_start, quick={**QUICK, "xi": 0.1}, full=FULL,
-)(pull_changes_little)  # fmt: skip
+    "TK24-PB.5",
+    part="smoothed",
+    needs=("end",),
+    given=[mean_logistic, unit_ball],
+    example=small_start,
+    quick={**QUICK, "xi": 0.1},
+    full=FULL,
+)(pull_changes_little)
 
 
 @experiment("TK24-PB.5", part="random", quick={"draws": 100}, full={"draws": 2000})
@@ -124,16 +133,24 @@ def smoothed(evidence: Evidence) -> tuple[bool, str]:
 
 
 claim(
-    "TK24-INV", part="smoothed", needs=("path",), given=[gradient_flow, balanced_start, smoothed],
-    example=small_start, quick={**QUICK, "xi": 0.1}, full=FULL,
-)(balance_and_signs)  # fmt: skip
+    "TK24-INV",
+    part="smoothed",
+    needs=("path",),
+    given=[gradient_flow, balanced_start, smoothed],
+    example=small_start,
+    quick={**QUICK, "xi": 0.1},
+    full=FULL,
+)(balance_and_signs)
 
 
 @claim(
-    "TK24-LB.6", needs=("path", "start", "time"),
-    given=[gradient_flow, balanced_start, mean_logistic, unit_ball], example=small_start,
-    quick=QUICK, full=FULL,
-)  # fmt: skip
+    "TK24-LB.6",
+    needs=("path", "start", "time"),
+    given=[gradient_flow, balanced_start, mean_logistic, unit_ball],
+    example=small_start,
+    quick=QUICK,
+    full=FULL,
+)
 def norms_stay_below(evidence: Evidence) -> Found:
     """Up to t1: |theta|_M^2 against q0 E/(1 - (A0/lam) q0 (E - 1)) and against 2 q0 E."""
     lam, known = lam_of(evidence)
@@ -159,10 +176,14 @@ def norms_stay_below(evidence: Evidence) -> Found:
 
 
 claim(
-    "TK24-LB.6", part="smoothed", needs=("path", "start", "time"),
-    given=[gradient_flow, balanced_start, mean_logistic, unit_ball], example=small_start,
-    quick={**QUICK, "xi": 0.1}, full=FULL,
-)(norms_stay_below)  # fmt: skip
+    "TK24-LB.6",
+    part="smoothed",
+    needs=("path", "start", "time"),
+    given=[gradient_flow, balanced_start, mean_logistic, unit_ball],
+    example=small_start,
+    quick={**QUICK, "xi": 0.1},
+    full=FULL,
+)(norms_stay_below)
 
 
 @predicate("smoothed activation, xi >= 0.05")
@@ -172,10 +193,13 @@ def smooth_enough(evidence: Evidence) -> tuple[bool, str]:
 
 
 @claim(
-    "TK24-B2", needs=("path", "start", "time"),
+    "TK24-B2",
+    needs=("path", "start", "time"),
     given=[gradient_flow, balanced_start, mean_logistic, unit_ball, smooth_enough],
-    example=small_start, quick={**QUICK, "xi": 0.1}, full=FULL,
-)  # fmt: skip
+    example=small_start,
+    quick={**QUICK, "xi": 0.1},
+    full=FULL,
+)
 def near_the_linearised_flow(evidence: Evidence) -> Found:
     """Directions and outer weights against the linearised flow, over the bounds of App. B.2."""
     p, first = evidence.problem, evidence.path[0]

@@ -30,8 +30,10 @@ def off_regular(seed: int) -> Found:
     """
     _, e1, _, met = ridge()
     end = skewed().climb(RIDGE_START / np.linalg.norm(RIDGE_START), np.ones(1))[0]
-    prominent = Hypothesis("the neuron is prominent: its direction tends to e1, s_j = 1",
-                           bool(np.linalg.norm(end - e1) < 1e-6))  # fmt: skip
+    prominent = Hypothesis(
+        "the neuron is prominent: its direction tends to e1, s_j = 1",
+        bool(np.linalg.norm(end - e1) < 1e-6),
+    )
     balanced = Hypothesis("|u_j^0| = |v_j^0| and theta(0) = sigma theta^0", True, "one neuron")
     kappas = {"kappa* of the proof": kappa_of_the_proof(), "kappa 0.1": 0.1, "kappa 1": 1.0}
     found = [

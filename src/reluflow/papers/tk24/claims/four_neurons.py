@@ -199,9 +199,13 @@ GIVEN = (gradient_flow, mean_logistic, no_leak, xor_symmetric, one_in_each)
 
 
 @claim(
-    "TK24-LD.1", needs=("path", "start"), given=GIVEN,
-    example=orbit_run, quick=FOUR, full={"records": 1000},
-)  # fmt: skip
+    "TK24-LD.1",
+    needs=("path", "start"),
+    given=GIVEN,
+    example=orbit_run,
+    quick=FOUR,
+    full={"records": 1000},
+)
 def stays_in_the_plane(evidence: Evidence) -> Comparison:
     """A start inside span(e1, e2) stays inside."""
     worst = max(float(np.abs(net.directions[:, 2:]).max(initial=0.0)) for net in evidence.path)
@@ -209,9 +213,13 @@ def stays_in_the_plane(evidence: Evidence) -> Comparison:
 
 
 @claim(
-    "TK24-PD.2", needs=("path", "start"), given=GIVEN,
-    example=four_neurons, quick=FOUR, full={"records": 1000},
-)  # fmt: skip
+    "TK24-PD.2",
+    needs=("path", "start"),
+    given=GIVEN,
+    example=four_neurons,
+    quick=FOUR,
+    full={"records": 1000},
+)
 def angles_stay_small(evidence: Evidence) -> Found:
     """|sin alpha_k| <= delta + xi for all time if it holds at the start.
 

@@ -114,8 +114,11 @@ def errors_on_P(course: Course) -> tuple[float, tuple[float, float]]:
 
 
 @experiment(
-    "TK24-T4.4", part="prominent", quick={"m": 24}, full={"m": 40},
-)  # with more neurons r = 1e-2 lies above the scale sqrt(2 lam eps/m) at T2  # fmt: skip
+    "TK24-T4.4",
+    part="prominent",
+    quick={"m": 24},
+    full={"m": 40},
+)  # with more neurons r = 1e-2 lies above the scale sqrt(2 lam eps/m) at T2
 def constant_scale(seed: int, m: int) -> Found:
     """At T2, sigma = r^2: scale sqrt(2 lam eps/m), turns below eps, errors falling with r.
 
@@ -143,9 +146,11 @@ def constant_scale(seed: int, m: int) -> Found:
         at_least(slope(radii, [e[1] for e in errors]), 1.0, what="exponent of r, size (kappa = 1)"),
         equals(
             slope(radii, [e[1] for e in small]),
-            2.0, tolerance=0.05, what="exponent of r with which the p-net nears its limit",
+            2.0,
+            tolerance=0.05,
+            what="exponent of r with which the p-net nears its limit",
         ),
-    ]  # fmt: skip
+    ]
     return Found(made, hypotheses(course))
 
 

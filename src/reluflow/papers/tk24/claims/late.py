@@ -80,9 +80,11 @@ def theta_mm(problem: Problem) -> Network:
 
 
 @experiment(
-    "TK24-A5.4", unchecked=("what is seen goes on for ever",),
-    quick={"starts": 1, "log_loss": -300.0}, full={"starts": 3, "log_loss": -3000.0},
-)  # fmt: skip
+    "TK24-A5.4",
+    unchecked=("what is seen goes on for ever",),
+    quick={"starts": 1, "log_loss": -300.0},
+    full={"starts": 3, "log_loss": -3000.0},
+)
 def four_neurons_end_equal(seed: int, starts: int, log_loss: float) -> list[Comparison]:
     """Norms grow equal, angles vanish and the margin tends to that of theta^mm.
 
@@ -163,9 +165,12 @@ def stays_near(seed: int, m: int, draws: int) -> list[Comparison]:
         size = math.sqrt(30 / float(np.min(course.problem.y * course.problem.outputs(net))))
         first = margin_ratio(course.problem, net)
         run = flow(
-            course.problem, net.scaled(math.log(size)), clock="loss", stop=loss_below(log=-1000.0),
+            course.problem,
+            net.scaled(math.log(size)),
+            clock="loss",
+            stop=loss_below(log=-1000.0),
             save=np.linspace(0.0, 1.0, 20),
-        )  # fmt: skip
+        )
         for state in [*(run.networks or ()), run.final]:
             far = max(far, distance(unit_norm(state), target))
         end = margin_ratio(course.problem, run.final)
@@ -241,6 +246,9 @@ def direction_tends_to_kkt(seed: int, m: int) -> list[Comparison]:
         at_most(found[1].residual, 0.7 * found[0].residual, what="residual, log L -30 to -300"),
         at_most(found[1].residual, 0.02, what="residual of stationarity at log L = -300"),
         at_most(slack[1], 0.3 * slack[0], what="complementarity, log L -30 to -300"),
-        at_least(margin_ratio(problem, wide_end(seed, m, 1e-2, -300.0)[0]), 0.999,
-                 what="margin over the largest possible"),
-    ]  # fmt: skip
+        at_least(
+            margin_ratio(problem, wide_end(seed, m, 1e-2, -300.0)[0]),
+            0.999,
+            what="margin over the largest possible",
+        ),
+    ]

@@ -120,8 +120,12 @@ def small_net_tends_to_theta_mm(problem: Problem, sizes: Array) -> Hypothesis:
     )
 
 
-@experiment("TK24-L5.5", form="printed", quick={"sigmas": (1e-2, 1e-3)},
-            full={"sigmas": (1e-1, 1e-2, 1e-3, 1e-4)})  # fmt: skip
+@experiment(
+    "TK24-L5.5",
+    form="printed",
+    quick={"sigmas": (1e-2, 1e-3)},
+    full={"sigmas": (1e-1, 1e-2, 1e-3, 1e-4)},
+)
 def limit_is_chi(seed: int, sigmas: tuple[float, ...]) -> Found:
     """Convergence to chi(theta^mm) itself, below some sigma*: shares inside a group stay off it."""
     wide = wide_start()
@@ -131,9 +135,10 @@ def limit_is_chi(seed: int, sigmas: tuple[float, ...]) -> Found:
         what = f"error of the shares, log L {EARLY:g} to {LATE:g}, sigma = {sigma:g}"
         found.append(at_most(late.shares, 0.5 * early.shares, error=1e-8, what=what))
     captured = Hypothesis(
-        "all four extrema are captured", all(len(g) for g in wide.groups),
+        "all four extrema are captured",
+        all(len(g) for g in wide.groups),
         ", ".join(f"{len(g)} neurons" for g in wide.groups),
-    )  # fmt: skip
+    )
     balanced = Hypothesis("|u_j^0| = |v_j^0|", True, f"{wide.net.m} neurons")
     small = small_net_tends_to_theta_mm(wide.problem, wide.group_sizes)
     return Found(found, [*xor_setting(wide.problem), balanced, captured, small])
@@ -151,8 +156,11 @@ def strict_when_wide(seed: int) -> Found:
         other = wide.embedded(shares)
         lost = margin_ratio(wide.problem, centre) - margin_ratio(wide.problem, other)
         apart = distance(centre, other)
-        found.append(at_least(lost, 1e-6 * apart**2, error=1e-14,
-                              what=f"loss of margin at distance {apart:.1e}"))  # fmt: skip
+        found.append(
+            at_least(
+                lost, 1e-6 * apart**2, error=1e-14, what=f"loss of margin at distance {apart:.1e}"
+            )
+        )
     several = Hypothesis("a group of two neurons or more", len(group) > 1, f"{len(group)} of them")
     top = margin_ratio(wide.problem, centre)
     mm = Hypothesis("theta is chi(theta^mm)", abs(top - 1) < 1e-12, f"margin {top:.12f}")

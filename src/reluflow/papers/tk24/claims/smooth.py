@@ -98,9 +98,11 @@ def directions_settle(seed: int, starts: int) -> list[Comparison]:
         at_most(steps[half:].sum(axis=0).max(), 1e-6, what="length of the second half of the path"),
         at_most(
             np.linalg.norm(sphere.across(path[-1, :, :3]), axis=1).max(),
-            1e-8, error=1e-10, what="|P g| at the end",
+            1e-8,
+            error=1e-10,
+            what="|P g| at the end",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def measured_rate(sphere: Sphere, top: Array, sign: float, tangent: Array) -> float:

@@ -91,8 +91,12 @@ def four_extrema_of_many(seed: int, sets: int) -> Found:
     return Found(compare_extrema([top_extrema(one) for one in evidence]), held)
 
 
-@experiment("TK24-L5.2", part="smoothed", quick={"sets": 3, "draws": 20_000},
-            full={"sets": 50, "draws": 200_000})  # fmt: skip
+@experiment(
+    "TK24-L5.2",
+    part="smoothed",
+    quick={"sets": 3, "draws": 20_000},
+    full={"sets": 50, "draws": 200_000},
+)
 def four_extrema_smoothed(seed: int, sets: int, draws: int) -> Found:
     """With the smoothed activation, in 3 and 5 dimensions: found by ascent, and by sampling."""
     rng = np.random.default_rng(seed)
@@ -182,8 +186,11 @@ def product_bound(seed: int, draws: int) -> Found:
         share = can_catch(rng, m, problem.d, draws)
         error = 4 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
         bound = (1 - miss_one(problem.d, t) ** m) ** 4
-        made.append(at_least(share, bound, error=error * (m > 1),
-                             what=f"share that can capture all four, m={m}"))  # fmt: skip
+        made.append(
+            at_least(
+                share, bound, error=error * (m > 1), what=f"share that can capture all four, m={m}"
+            )
+        )
     sides = keeps_sides(problem, rng, 200)
     law = Hypothesis("isotropic initialisation", True, "directions uniform, signs +-1 at random")
     return Found(made, [*xor_setting(problem), law, sides])
@@ -207,8 +214,9 @@ def union_bound(seed: int, draws: int) -> list[Comparison]:
     return made
 
 
-@experiment("TK24-L5.3", form="repaired", part="speed", quick={"draws": 20_000},
-            full={"draws": 1_000_000})  # fmt: skip
+@experiment(
+    "TK24-L5.3", form="repaired", part="speed", quick={"draws": 20_000}, full={"draws": 1_000_000}
+)
 def neurons_turn_fast(seed: int, draws: int) -> Found:
     """In the cap <w, e1> >= delta + xi: d alpha/dt <= -(1/16) sin alpha towards e1."""
     problem = tight_orbit(seed).problem
@@ -234,7 +242,21 @@ def smoothed_run(seed: int, t_end: float, records: int) -> Evidence:
     return Evidence.of(problem, flow(problem, axis_start(problem), t_end=t_end, save=times))
 
 
-claim("TK24-LD.1", part="smoothed", needs=("path", "start"), given=GIVEN, example=smoothed_run,
-      quick=FOUR, full={"records": 1000})(stays)  # fmt: skip
-claim("TK24-PD.2", part="smoothed", needs=("path", "start"), given=GIVEN, example=smoothed_run,
-      quick=FOUR, full={"records": 1000})(angles_stay_small)  # fmt: skip
+claim(
+    "TK24-LD.1",
+    part="smoothed",
+    needs=("path", "start"),
+    given=GIVEN,
+    example=smoothed_run,
+    quick=FOUR,
+    full={"records": 1000},
+)(stays)
+claim(
+    "TK24-PD.2",
+    part="smoothed",
+    needs=("path", "start"),
+    given=GIVEN,
+    example=smoothed_run,
+    quick=FOUR,
+    full={"records": 1000},
+)(angles_stay_small)

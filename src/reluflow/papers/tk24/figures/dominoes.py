@@ -97,18 +97,24 @@ def figure3(
     return Drawn(
         [Picture(panels, 1, width=9, height=2.2)],
         {"counts": counts, "matching": [matched, random, share95]},
-        [f"{counts[0]}, {counts[1]}, {counts[2]} and {counts[3]} images: training, validation, and "
-         "the two parts of the test set.",
-         f"Digit and class agree in {matched:.0%} of the training images, {random:.1%} of the test "
-         f"images, {share95:.1%} in the 95 % variant."],
+        [
+            f"{counts[0]}, {counts[1]}, {counts[2]} and {counts[3]} images: training, validation, and "
+            "the two parts of the test set.",
+            f"Digit and class agree in {matched:.0%} of the training images, {random:.1%} of the test "
+            f"images, {share95:.1%} in the 95 % variant.",
+        ],
         seen,
         "One image of each class, airplane to truck, from left to right; the paper shows one car "
         f"of either kind. Made from {images[0]:,} training and {images[1]:,} test images of "
-        "CIFAR-10" + (" (the paper: 50,000 and 10,000)" if images != COMPLETE else "")
-        + (f", passed through JPEG of quality {jpeg}." if jpeg else
-           ", not passed through JPEG as the paper's are."),
+        "CIFAR-10"
+        + (" (the paper: 50,000 and 10,000)" if images != COMPLETE else "")
+        + (
+            f", passed through JPEG of quality {jpeg}."
+            if jpeg
+            else ", not passed through JPEG as the paper's are."
+        ),
         hypotheses=held,
-    )  # fmt: skip
+    )
 
 
 @figure(
@@ -171,11 +177,18 @@ def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     panels = [panels[0], panels[2], panels[1], panels[3]]
     return Drawn(
         [Picture(panels, 2, title_of("Probes of the digit", size), width=4.8)],
-        numbers, words + told_of(seen, size), at_size(seen, size),
-        caption_of(size, settings, images, "The paper has about 99 % from both starts; asked for "
-                   f"here are {least:.0%} at the end."),
+        numbers,
+        words + told_of(seen, size),
+        at_size(seen, size),
+        caption_of(
+            size,
+            settings,
+            images,
+            "The paper has about 99 % from both starts; asked for "
+            f"here are {least:.0%} at the end.",
+        ),
         hypotheses=conditions(size, settings, images),
-    )  # fmt: skip
+    )
 
 
 @figure(
@@ -246,7 +259,12 @@ def baseline(*, size: str, folder: Path | None = None, seed: int = 0, **settings
         {"epochs": epochs, "validation": accuracy, "train": run["records"][-1]["right"]},
         words,
         at_size([at_least(accuracy[-1], least, what="validation accuracy at the end")], size),
-        caption_of(size, settings, images, "The paper's log has 78.4, 85.2, 88.1 and 92.6 % at "
-                   "epochs 64, 128, 192 and 256.", probed=False),
+        caption_of(
+            size,
+            settings,
+            images,
+            "The paper's log has 78.4, 85.2, 88.1 and 92.6 % at epochs 64, 128, 192 and 256.",
+            probed=False,
+        ),
         hypotheses=conditions(size, settings, images),
-    )  # fmt: skip
+    )

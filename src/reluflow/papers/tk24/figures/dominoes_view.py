@@ -106,11 +106,14 @@ def small_start_of(found: Mapping[str, Any], size: str) -> list[Comparison]:
     first, *between, last = found["objects"]
     seen = [
         at_least(found["alone"] - found["best"], 0.15, what="baseline above the best object probe"),
-        at_least(max(between) - max(first, last), 0.0, what="best object probe between the ends, "
-                 "above both"),
+        at_least(
+            max(between) - max(first, last),
+            0.0,
+            what="best object probe between the ends, above both",
+        ),
         *late_drop_of(found),
         at_most(found["free_drop"].mean, 0.02, what="mean drop without penalty"),
-    ]  # fmt: skip
+    ]
     if size == "scaled":
         rest: Drop = found["drop_of_other_seeds"]
         what = f"p of no drop, the {rest.runs} seeds not looked at before"
@@ -187,10 +190,13 @@ def drawn_of(
     )
     told = f"{paper} {chosen}".strip() if size == "scaled" else paper
     return Drawn(
-        [Picture(panels, 1, title, width=6.4, height=2.9)], numbers, words, at_size(seen, size),
+        [Picture(panels, 1, title, width=6.4, height=2.9)],
+        numbers,
+        words,
+        at_size(seen, size),
         caption_of(size, settings, images, told),
         hypotheses=conditions(size, settings, images, found),
-    )  # fmt: skip
+    )
 
 
 def told_of(seen: Sequence[Comparison], size: str) -> list[str]:
@@ -199,8 +205,9 @@ def told_of(seen: Sequence[Comparison], size: str) -> list[str]:
     return [
         f"{marks[c.status is Status.HOLDS]}: {c.what} {c.measured:.3g}, asked for {c.sense} "
         f"{c.bound:.3g}."
-        for c in seen if size != "quick"
-    ]  # fmt: skip
+        for c in seen
+        if size != "quick"
+    ]
 
 
 def _free_words(found: Mapping[str, Any]) -> str:
@@ -226,14 +233,20 @@ def probe_panels(runs: Runs, shown: Mapping[str, str], title: str = "") -> list[
             mean = table.mean(axis=0)
             sd = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros_like(mean)
             traces += [
-                Band(epochs, mean - sd, mean + sd, color=color), Line(epochs, mean, label, color)
-            ]  # fmt: skip
+                Band(epochs, mean - sd, mean + sd, color=color),
+                Line(epochs, mean, label, color),
+            ]
     legend = "best" if len(shown) > 1 else ""
     return [
-        Panel([*accuracy, Rule(0.1, "y", text="chance", dash=":")], title, "epoch", "accuracy",
-              legend=legend),
+        Panel(
+            [*accuracy, Rule(0.1, "y", text="chance", dash=":")],
+            title,
+            "epoch",
+            "accuracy",
+            legend=legend,
+        ),
         Panel(sizes, "", "epoch", "RMS coefficient", yscale="log" if len(shown) > 1 else "linear"),
-    ]  # fmt: skip
+    ]
 
 
 def at_size(seen: Sequence[Comparison], size: str) -> list[Comparison]:
@@ -256,10 +269,14 @@ def caption_of(
     """What differs from the paper's recipe, and what the paper found."""
     train, test = images
     if size == "full":
-        data = "" if images == COMPLETE else (
-            f", but on the {train:,} training and {test:,} test images of CIFAR-10 found, not "
-            "50,000 and 10,000"
-        )  # fmt: skip
+        data = (
+            ""
+            if images == COMPLETE
+            else (
+                f", but on the {train:,} training and {test:,} test images of CIFAR-10 found, not "
+                "50,000 and 10,000"
+            )
+        )
         return f"The paper's recipe: ResNet-18, {settings['epochs']} epochs{data}. {paper}"
     mirror = "" if settings["flip"] else ", without mirrored images"
     probes = (

@@ -64,36 +64,49 @@ def signed_angles(problem: Problem, net: Any) -> np.ndarray:
 
 
 @figure(
-    "TK24", "F1", title="XOR with four neurons: they grow one after the other and end equal",
-    quick=QUICK, full=FULL, claims=CLAIMS,
-)  # fmt: skip
+    "TK24",
+    "F1",
+    title="XOR with four neurons: they grow one after the other and end equal",
+    quick=QUICK,
+    full=FULL,
+    claims=CLAIMS,
+)
 def figure1(*, stride: int, seed: int = 0) -> Drawn:
     """Figure 1: four neurons grow one after the other and end with equal norms."""
     return _four("F1", stride, rows=2)
 
 
 @figure(
-    "TK24", "F5", title="The run of Figure 1, one window of epochs a row",
-    quick=QUICK, full=FULL,
-)  # fmt: skip
+    "TK24",
+    "F5",
+    title="The run of Figure 1, one window of epochs a row",
+    quick=QUICK,
+    full=FULL,
+)
 def figure5(*, stride: int, seed: int = 0) -> Drawn:
     """Figure 5: the run of Figure 1 in four rows."""
     return _four("F1", stride, rows=4)
 
 
 @figure(
-    "TK24", "F6", title="Four neurons from other scales: the order changes, the end does not",
-    quick=QUICK, full=FULL,
-)  # fmt: skip
+    "TK24",
+    "F6",
+    title="Four neurons from other scales: the order changes, the end does not",
+    quick=QUICK,
+    full=FULL,
+)
 def figure6(*, stride: int, seed: int = 0) -> Drawn:
     """Figure 6: neurons 3 and 4 change places."""
     return _four("F6", stride, rows=4)
 
 
 @figure(
-    "TK24", "F7", title="Four neurons, those of one class first: the same end",
-    quick=QUICK, full=FULL,
-)  # fmt: skip
+    "TK24",
+    "F7",
+    title="Four neurons, those of one class first: the same end",
+    quick=QUICK,
+    full=FULL,
+)
 def figure7(*, stride: int, seed: int = 0) -> Drawn:
     """Figure 7: both neurons of the first class grow before those of the second."""
     return _four("F7", stride, rows=4)

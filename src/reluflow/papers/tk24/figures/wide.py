@@ -64,9 +64,13 @@ def gathered(run: Trajectory) -> dict[str, Any]:
 
 
 @figure(
-    "TK24", "F2", title="XOR-like data: a wide network gathers on four directions",
-    quick={**WIDE_QUICK}, full={**WIDE}, claims=("TK24-L5.2", "TK24-T4.1", "TK24-L5.5"),
-)  # fmt: skip
+    "TK24",
+    "F2",
+    title="XOR-like data: a wide network gathers on four directions",
+    quick={**WIDE_QUICK},
+    full={**WIDE},
+    claims=("TK24-L5.2", "TK24-T4.1", "TK24-L5.5"),
+)
 def figure2(*, seed: int = 0, **settings: Any) -> Drawn:
     """Figure 2: a wide network on XOR-like data gathers on four directions."""
     numbers: dict[str, Any] = {}
@@ -79,9 +83,13 @@ def figure2(*, seed: int = 0, **settings: Any) -> Drawn:
         found = gathered(run)
         numbers[name] = found
         norms.append(
-            Panel([Line(run.steps, run["frobenius"])], f"angle {name} between the classes",
-                  "epoch", "Frobenius norm of W")
-        )  # fmt: skip
+            Panel(
+                [Line(run.steps, run["frobenius"])],
+                f"angle {name} between the classes",
+                "epoch",
+                "Frobenius norm of W",
+            )
+        )
         scatters.append(_scatter(run, name))
         seen += _gathering(found, name, full)
         summary.append(
@@ -125,9 +133,13 @@ def start_law(seed: int, draws: int = 4000) -> list[Comparison]:
     for name, part, fan in (("inner", net.W, problem.d), ("outer", net.a, draws)):
         size = 2.0**-7 / math.sqrt(3 * fan)
         made.append(
-            equals(np.sqrt(np.mean(part**2)) / size, 1.0, tolerance=2 / math.sqrt(part.size),
-                   what=f"{name} weights at the start, root mean square")
-        )  # fmt: skip
+            equals(
+                np.sqrt(np.mean(part**2)) / size,
+                1.0,
+                tolerance=2 / math.sqrt(part.size),
+                what=f"{name} weights at the start, root mean square",
+            )
+        )
     return made
 
 
@@ -154,14 +166,16 @@ def _gathering(found: dict[str, Any], name: str, full: bool) -> list[Comparison]
         made += [
             equals(found["start"], 0.291, tolerance=0.002, what=f"initial norm, {name}"),
             at_most(
-                found["largest_share_off_the_directions"], 1e-5,
+                found["largest_share_off_the_directions"],
+                1e-5,
                 what=f"largest share of a neuron off them, {name}",
             ),
             at_most(
-                found["angle_within_which_95_percent_lie"], within,
+                found["angle_within_which_95_percent_lie"],
+                within,
                 what=f"angle within which 95 % of neurons lie, {name}",
             ),
-        ]  # fmt: skip
+        ]
     return made
 
 
@@ -181,8 +195,9 @@ def _scatter(run: Trajectory, name: str) -> Panel:
     rules += [Rule(float(v), "y", color="0.3", dash=":") for v in found]
     points = Points(share, angles, size=6, color="tab:blue")
     title = f"neurons at the end, angle {name}"
-    return Panel([*rules, points], title, "share of the squared norm", "angle of w (rad)",
-                 ylim=(-2.95, 3.6))  # fmt: skip
+    return Panel(
+        [*rules, points], title, "share of the squared norm", "angle of w (rad)", ylim=(-2.95, 3.6)
+    )
 
 
 def _first_phase(seed: int) -> tuple[Picture, dict[str, Any]]:
@@ -205,10 +220,12 @@ def _first_phase(seed: int) -> tuple[Picture, dict[str, Any]]:
                 Points(six.shares[P], growth[P], "prominent", "tab:red"),
                 Points(six.shares[R], growth[R], "remaining", "tab:blue"),
             ],
-            "six points, sigma = 1e-60, r = 0.01", "rate over the largest rate",
-            "log growth over log(r/sigma)", legend="upper left",
+            "six points, sigma = 1e-60, r = 0.01",
+            "rate over the largest rate",
+            "log growth over log(r/sigma)",
+            legend="upper left",
         ),
-    ]  # fmt: skip
+    ]
     numbers = {
         "exponent_of_sigma": slope(SIGMAS, by_sigma),
         "exponent_of_r": slope(RADII, by_r),
@@ -226,5 +243,12 @@ def _power(x: tuple[float, ...], y: list[float], power: int, name: str, title: s
     """Measured errors beside a power law through the last one."""
     at = np.array(x)
     law = Line(at, y[-1] * (at / at[-1]) ** power, f"slope {power}", "0.6")
-    return Panel([law, Points(at, y, "measured", "tab:blue")], title, name, "error (rad)",
-                 "log", "log", legend="upper left")  # fmt: skip
+    return Panel(
+        [law, Points(at, y, "measured", "tab:blue")],
+        title,
+        name,
+        "error (rad)",
+        "log",
+        "log",
+        legend="upper left",
+    )

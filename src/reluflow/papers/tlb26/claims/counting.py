@@ -113,9 +113,11 @@ def halving(seed: int, draws: int) -> list[Comparison]:
 
 
 @experiment(
-    "TLB26-C1", quick={"draws": 20}, full={"draws": 400},
+    "TLB26-C1",
+    quick={"draws": 20},
+    full={"draws": 400},
     reason="at usual n the union bound over orders is above 1: it says nothing",
-)  # fmt: skip
+)
 def chosen_order(seed: int, draws: int, n: int = 4096) -> Found:
     """How often the chosen order does not halve K times, against the union bound over orders."""
     rng = np.random.default_rng(seed)
@@ -137,9 +139,10 @@ def chosen_order(seed: int, draws: int, n: int = 4096) -> Found:
     )
     informative = Hypothesis("the failure bound is below 1", bound < 0, f"log bound {bound:.1f}")
     measured = at_most(
-        math.log(missed) if missed else -math.inf, bound,
+        math.log(missed) if missed else -math.inf,
+        bound,
         what=f"log of the share of runs that miss one of {K} halvings",
-    )  # fmt: skip
+    )
     return Found([measured], [informative], note)
 
 

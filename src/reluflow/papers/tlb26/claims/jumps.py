@@ -154,10 +154,12 @@ def _exponent_jumps(c: Course) -> list[float]:
 
 
 @experiment(
-    "TLB26-T4", quick={"count": 2}, full={"count": 10},
+    "TLB26-T4",
+    quick={"count": 2},
+    full={"count": 10},
     reason="a quoted theorem on existence: on these instances a solution is there and obeys its "
     "equation",
-)  # fmt: skip
+)
 def a_solution_is_there(seed: int, count: int) -> list[Comparison]:
     """The flow found, put into the differential inclusion: difference quotients are velocities."""
     cases = [*draws(seed, count), *draws(seed, count, mixed=True)]

@@ -60,9 +60,12 @@ def hypothesis_at_saddles(seed: int, count: int) -> list[Comparison]:
         made.append(falls(errors, slowest(rows) if k else inverse_log(rows[0]), name))
     ends = [[c.hypothesis[:, 0].max() * c.L for c in (row[-1], row[0])] for row in rows]
     made.append(
-        at_most(max(late / early for late, early in ends), 1.2,
-                what="error of exponents times L at 1e-100 over that at 1e-10, largest")
-    )  # fmt: skip
+        at_most(
+            max(late / early for late, early in ends),
+            1.2,
+            what="error of exponents times L at 1e-100 over that at 1e-10, largest",
+        )
+    )
     return made
 
 
@@ -92,9 +95,10 @@ def induction(seed: int, count: int) -> list[Comparison]:
     for k, name in enumerate(NAMES):
         errors = np.hstack([np.array([c.hypothesis[:, k] for c in row]) for row in rows])
         made.append(
-            falls(errors, np.hstack([power(row) for row in rows]), name) if k
+            falls(errors, np.hstack([power(row) for row in rows]), name)
+            if k
             else falls(errors, inverse_log(rows[0]), name)
-        )  # fmt: skip
+        )
     return made
 
 

@@ -58,9 +58,13 @@ def _weights_against_formulas(process: OrthogonalProcess) -> np.ndarray:
     return np.array([abs(squares[0] / learned - 1), abs(squares[1] / least - 1), left])
 
 
-@experiment("TLB26-T3", quick={"sizes": (16, 64, 256), "draws": 20},
-            full={"sizes": (16, 64, 256, 1024, 8192), "draws": 20}, expected=Status.HOLDS,
-            reason="checked with constants derived again; the probability is vacuous")  # fmt: skip
+@experiment(
+    "TLB26-T3",
+    quick={"sizes": (16, 64, 256), "draws": 20},
+    full={"sizes": (16, 64, 256, 1024, 8192), "draws": 20},
+    expected=Status.HOLDS,
+    reason="checked with constants derived again; the probability is vacuous",
+)
 def norm_grows_like_sqrt_n(seed: int, sizes: Any, draws: int) -> list[Comparison]:
     """Squared norm of the limit against 8.9 max|y| (sqrt n_+ + sqrt n_-), and the mean ratio."""
     rng = np.random.default_rng(seed)
@@ -135,8 +139,7 @@ def _covered_by_two(rng: np.random.Generator) -> tuple[Array, Array, NDArray[np.
         mask[y > 0, 0] = True
         mask[y < 0, 1] = True
         S = np.sqrt(np.square(y) @ (mask & (np.outer(y, signs) > 0)))
-        if (S[2::2].max() < 0.9 * S[0] and S[3::2].max() < 0.9 * S[1]
-                and abs(S[0] / S[1] - 1) > 0.2):  # fmt: skip
+        if S[2::2].max() < 0.9 * S[0] and S[3::2].max() < 0.9 * S[1] and abs(S[0] / S[1] - 1) > 0.2:
             return y, signs, mask
 
 

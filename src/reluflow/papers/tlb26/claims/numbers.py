@@ -35,8 +35,9 @@ def golden_flow(L: float) -> Trajectory:
     net = Network(problem.known["W0"], np.ones(3), np.full(3, -L))
     near = [L * tau + np.linspace(-30.0, 30.0, 241) for tau in BY_HAND]
     times = np.unique(np.concatenate([np.linspace(0.0, L * (TAU3 + 0.5), 200), *near]))
-    return flow(problem, net, t_end=times[-1], save=times, rtol=1e-10,
-                observe=["outputs", "log_norms"])  # fmt: skip
+    return flow(
+        problem, net, t_end=times[-1], save=times, rtol=1e-10, observe=["outputs", "log_norms"]
+    )
 
 
 def half_fits(run: Trajectory) -> Array:
@@ -79,10 +80,13 @@ def limit_on_the_golden_case(seed: int, logs: tuple[float, float]) -> list[Compa
         gaps.append(float(np.abs(left[dormant]).max()))
     return [
         at_most(np.abs(process.times - BY_HAND).max(), 1e-9, what="limit: tau against hand"),
-        at_most(np.abs(quotient / process.times - 1).max(), 1e-6,
-                what="limit: tau against the difference quotient of flows, relative"),
+        at_most(
+            np.abs(quotient / process.times - 1).max(),
+            1e-6,
+            what="limit: tau against the difference quotient of flows, relative",
+        ),
         at_most(max(gaps), 1e-3, what="limit: K_j against log|w_j| of a flow"),
-    ]  # fmt: skip
+    ]
 
 
 @experiment("TLB26-T2", part="golden-offsets", quick={"L": 600.0}, full={"L": 3000.0})
@@ -119,12 +123,15 @@ def ties_are_seen(seed: int) -> list[Comparison]:
     return [
         equals(shared.ending == "tie", 1, tolerance=0, what="a shared sample: told as a tie"),
         equals(len(shared.branches), 2, tolerance=0, what="continuations followed"),
-        at_most(max((abs(size - 2 * math.sqrt(2) - 2) for size in sizes), default=math.inf), 1e-12,
-                what="squared norm of each, 2 (sqrt 2 + 1)"),
+        at_most(
+            max((abs(size - 2 * math.sqrt(2) - 2) for size in sizes), default=math.inf),
+            1e-12,
+            what="squared norm of each, 2 (sqrt 2 + 1)",
+        ),
         equals(apart.ending == "interpolates", 1, tolerance=0, what="disjoint samples: no tie"),
         at_most(np.abs(apart.times - 1.0).max(), 1e-12, what="both jump at n/(c |y|) = 1"),
         equals(clear.ending == "interpolates", 1, tolerance=0, what="labels that differ: no tie"),
-    ]  # fmt: skip
+    ]
 
 
 @experiment("TLB26-L3", part="closed-form", quick={"draws": 20}, full={"draws": 1000})
@@ -145,8 +152,9 @@ def opposite_components_end(seed: int, draws: int) -> list[Comparison]:
         r = float(np.linalg.norm(D))
         p = float(w @ D) / r
 
-        def left(t: float, w: Array = w, D: Array = D, r: float = r, a: float = a, p: float = p
-                 ) -> float:  # fmt: skip
+        def left(
+            t: float, w: Array = w, D: Array = D, r: float = r, a: float = a, p: float = p
+        ) -> float:
             return float(w[1] + D[1] / r * (a * math.sinh(r * t) + p * (math.cosh(r * t) - 1)))
 
         exact = float(brentq(left, 0.0, 50.0 / r, xtol=1e-14))
@@ -174,18 +182,31 @@ def time_of_a_loss(seed: int, L: float) -> list[Comparison]:
     problem, made = Problem(np.ones((1, 1)), np.array([2.0])), []
     y, log_start = 2.0, -2 * L
     for eps in (0.5, 0.1, 1e-3):
-        run = flow(problem, Network(np.ones((1, 1)), np.ones(1), np.array([-L])), t_end=5 * L,
-                   stop=loss_below(0.5 * (eps * y) ** 2), rtol=1e-10)  # fmt: skip
+        run = flow(
+            problem,
+            Network(np.ones((1, 1)), np.ones(1), np.array([-L])),
+            t_end=5 * L,
+            stop=loss_below(0.5 * (eps * y) ** 2),
+            rtol=1e-10,
+        )
         odds = math.log((1 - eps) / eps) + math.log(y) - log_start
         exact = odds / (2 * y)
         made.append(
-            equals(run.times[-1], exact, tolerance=1e-7 * exact,
-                   what=f"time at which the loss is eps^2 y^2/2, eps = {eps:g}")
-        )  # fmt: skip
+            equals(
+                run.times[-1],
+                exact,
+                tolerance=1e-7 * exact,
+                what=f"time at which the loss is eps^2 y^2/2, eps = {eps:g}",
+            )
+        )
         made.append(
-            equals(run.loss[-1] / (0.5 * (eps * y) ** 2), 1.0, tolerance=1e-6,
-                   what=f"loss there over eps^2 y^2/2, eps = {eps:g}")
-        )  # fmt: skip
+            equals(
+                run.loss[-1] / (0.5 * (eps * y) ** 2),
+                1.0,
+                tolerance=1e-6,
+                what=f"loss there over eps^2 y^2/2, eps = {eps:g}",
+            )
+        )
     return made
 
 

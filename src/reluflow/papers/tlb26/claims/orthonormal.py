@@ -73,8 +73,9 @@ def covered(seed: int, n: int = 16, m: int = 6) -> Evidence:
     for draw in range(10_000):
         rng = np.random.default_rng([seed, draw])
         problem = datasets.orthonormal(n, rng=rng)
-        net = initialize(problem, m, log_scale=-40.0, kind="sphere", normalize="none", signs=1,
-                         rng=rng)  # fmt: skip
+        net = initialize(
+            problem, m, log_scale=-40.0, kind="sphere", normalize="none", signs=1, rng=rng
+        )
         evidence = Evidence.of(problem, start=net)
         if full_mask(evidence).ok and algorithm1(problem, net).gaps.min() >= 0.05:
             return evidence
@@ -103,16 +104,22 @@ def golden_run(seed: int, log_scale: float = -40.0, records: int = 400) -> Evide
 
 assumption("TLB26-A1", orthonormal_inputs, example=covered)
 assumption(
-    "TLB26-A3", one_norm, fair_signs, needs=("start",), example=drawn_start,
+    "TLB26-A3",
+    one_norm,
+    fair_signs,
+    needs=("start",),
+    example=drawn_start,
     unchecked=("directions are drawn from a law that no rotation changes",),
-)  # fmt: skip
+)
 assumption("TLB26-A4", orthonormal_inputs, full_mask, no_tie, needs=("start",), example=covered)
 
 
 @claim(
-    "TLB26-A2", needs=("path",), given=[gradient_flow, orthonormal_inputs, no_leak],
+    "TLB26-A2",
+    needs=("path",),
+    given=[gradient_flow, orthonormal_inputs, no_leak],
     example=golden_run,
-)  # fmt: skip
+)
 def inactive_components_rest(evidence: Evidence) -> Comparison:
     """A component <w_j, x_k> <= 0 never moves; relative to the neuron's size at the start."""
     X = evidence.problem.X
@@ -132,9 +139,11 @@ claim("TLB26-P1", needs=("path",), given=[gradient_flow, balanced_start], exampl
 
 
 @experiment(
-    "TLB26-A4", form="control", part="tie",
+    "TLB26-A4",
+    form="control",
+    part="tie",
     reason="A4 (ii) is broken on purpose: two neurons reach size 1 together and share a sample",
-)  # fmt: skip
+)
 def shared_tie(seed: int) -> list[Comparison]:
     """Labels 1, 1, 1, neurons active on the first two and the last two samples: S_j is equal.
 
@@ -175,20 +184,26 @@ def golden_case(seed: int) -> list[Comparison]:
     order = tuple(int(who[0]) for who in process.neurons)
     sets = tuple(tuple(np.sort(s).tolist()) for s in process.samples)
     return [
-        equals(order == known["order"] and sets == known["sets"], 1, tolerance=0,
-               what="order and sets as derived by hand"),
+        equals(
+            order == known["order"] and sets == known["sets"],
+            1,
+            tolerance=0,
+            what="order and sets as derived by hand",
+        ),
         at_most(np.abs(process.times - known["jump_times"]).max(), 1e-12, what="jump times"),
         at_most(np.abs(general.times - known["jump_times"]).max(), 1e-9, what="those of `limit`"),
         at_most(np.abs(process.offsets - constants).max(), 1e-4, what="constants C_i of the times"),
         at_most(np.abs(general.offsets - constants).max(), 1e-4, what="those of `limit`"),
         equals(process.norm2, 16.0, tolerance=1e-12, what="squared norm of the limit"),
-    ]  # fmt: skip
+    ]
 
 
 @experiment(
-    "TLB26-T2", quick={"count": 3}, full={"count": 20},
+    "TLB26-T2",
+    quick={"count": 3},
+    full={"count": 20},
     reason="least falls and rtol were chosen after first results, on seed 0",
-)  # fmt: skip
+)
 def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
     """Flows from 1e-10, 1e-40 and 1e-100, one sign and mixed, against Algorithm 1."""
     from reluflow.papers.tlb26.claims.lemmas import falls, inverse_log, slowest
@@ -212,18 +227,27 @@ def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
     ]
     return [
         falls(np.array(times).T, inverse_log(rows[0]), "jump times over log(1/alpha)"),
-        falls(np.array([[c.distances.max() for c in row] for row in rows]).T, slowest(rows),
-              "saddles"),
+        falls(
+            np.array([[c.distances.max() for c in row] for row in rows]).T, slowest(rows), "saddles"
+        ),
         at_least(len(wide), 1, what="draws with mu >= 0.05"),
         at_most(max(quotients), 1e-4, what="difference quotient against tau, mu >= 0.05"),
         at_most(max(late_by), 1e-3, what="half-fit times at 1e-100 against L tau + C, mu >= 0.05"),
         at_most(max(general), 1e-6, what="jump times of `limit` against Algorithm 1, relative"),
-        equals(np.mean([c.order_right for c in late]), 1, tolerance=0,
-               what="order of jumps right from 1e-40 on"),
-        equals(np.mean([c.carried for c in late]), 1, tolerance=0,
-               what="points carried by their neurons from 1e-40 on"),
+        equals(
+            np.mean([c.order_right for c in late]),
+            1,
+            tolerance=0,
+            what="order of jumps right from 1e-40 on",
+        ),
+        equals(
+            np.mean([c.carried for c in late]),
+            1,
+            tolerance=0,
+            what="points carried by their neurons from 1e-40 on",
+        ),
         at_most(max(norms), 1.0, what="error of the squared norm over max(10 alpha^mu, 1e-8)"),
-    ]  # fmt: skip
+    ]
 
 
 @experiment("TLB26-D1", quick={"draws": 20, "flows": 2}, full={"draws": 500, "flows": 10})
@@ -248,9 +272,12 @@ def two_systems(seed: int, draws: int, flows: int) -> list[Comparison]:
         equals(others, 0, tolerance=0, what="Algorithm 1: draws with other neurons or sets"),
         at_most(times, 1e-12, what="Algorithm 1: relative difference of jump times"),
         at_most(norms, 1e-12, what="Algorithm 1: relative difference of squared norms"),
-        at_most(_union_against_parts(seed, flows), 1e-6,
-                what="flow: largest difference of weights, union and parts"),
-    ]  # fmt: skip
+        at_most(
+            _union_against_parts(seed, flows),
+            1e-6,
+            what="flow: largest difference of weights, union and parts",
+        ),
+    ]
 
 
 def _jumps(process: OrthogonalProcess) -> list[tuple[float, list[int], list[int]]]:

@@ -56,10 +56,11 @@ def figure4(*, descent: bool, seed: int = 0) -> Drawn:
         for epoch, net, c in zip(INSTANTS, states, cosines, strict=True)
     ]
     how = (
-        "" if descent
+        ""
+        if descent
         else f" By gradient flow, whose clock is stretched by {lag():.6f}, the delay of finite "
         "steps at the first jump."
-    )  # fmt: skip
+    )
     caption = (
         "Angle: direction projected on a random plane; radius: 1 + log|w|/1000; "
         "crosses, outside: the direction predicted for the plateau. Instants (a) and (b) are "
@@ -86,7 +87,12 @@ def _compass(net: Network, plane: np.ndarray, plateau: int, title: str) -> Panel
         Line([turn[j], turn[j]], [0.0, radius[j]], "", COLOURS[j], width=1.2) for j in range(6)
     ]
     return Panel(
-        [*lines, Points(wanted, np.full(6, 1.1), color=COLOURS, marker="x", size=30, clip=False),
-         Points(turn, radius, color=COLOURS, size=30, clip=False)],
-        title, polar=True, ylim=(0.0, 1.15),
-    )  # fmt: skip
+        [
+            *lines,
+            Points(wanted, np.full(6, 1.1), color=COLOURS, marker="x", size=30, clip=False),
+            Points(turn, radius, color=COLOURS, size=30, clip=False),
+        ],
+        title,
+        polar=True,
+        ylim=(0.0, 1.15),
+    )

@@ -38,9 +38,14 @@ def quotient_picture(scales: tuple[float, ...]) -> Drawn:
             Points(L[1:], np.maximum(quotients[:, i], 1e-12), color=f"C{i}", marker="s", size=14),
         ]
     panel = Panel(
-        traces, "golden case: distance to the predicted jump time", "L = log(1/scale)", "error",
-        xscale="log", yscale="log", legend="lower left",
-    )  # fmt: skip
+        traces,
+        "golden case: distance to the predicted jump time",
+        "L = log(1/scale)",
+        "error",
+        xscale="log",
+        yscale="log",
+        legend="lower left",
+    )
     constants = (plain * L[:, None]).max(axis=0)
     seen = [
         at_most((plain[1:] / plain[:-1]).max(), 0.55, what="error of t/L when L doubles"),
@@ -70,13 +75,18 @@ def general_pictures() -> Drawn:
         simulated = [_simulate(problem, start, process, L) for L, _ in SCALES]
         losses.append(_loss_panel(name, process, simulated))
         sizes.append(_exponent_panel(name, process, simulated[-1]))
-        errors = [_plateau_errors(process, run, L) for run, (L, _) in zip(simulated, SCALES,
-                                                                         strict=True)]  # fmt: skip
+        errors = [
+            _plateau_errors(process, run, L) for run, (L, _) in zip(simulated, SCALES, strict=True)
+        ]
         seen += [
             at_most(errors[-1], 1e-3, what=f"{name}: loss in the middle of plateaus, relative"),
-            equals(process.losses[-1], simulated[-1].loss[-1], tolerance=1e-6 * process.losses[0],
-                   what=f"{name}: loss at the end, predicted and simulated"),
-        ]  # fmt: skip
+            equals(
+                process.losses[-1],
+                simulated[-1].loss[-1],
+                tolerance=1e-6 * process.losses[0],
+                what=f"{name}: loss at the end, predicted and simulated",
+            ),
+        ]
         numbers[name] = {
             "jump_times": process.times.tolist(),
             "losses": process.losses.tolist(),
@@ -173,6 +183,9 @@ def _exponent_panel(name: str, process: JumpProcess, run: Trajectory, most: int 
         traces.append(Line(nodes, beta[:, j], "", "0.15", ":", 1.0))
     shown = f"{min(process.m, most)} of {process.m} neurons" if process.m > most else "all neurons"
     return Panel(
-        traces, f"{name}: exponents, {shown}", "time / log(1/scale)", "log|w| / log(1/scale)",
+        traces,
+        f"{name}: exponents, {shown}",
+        "time / log(1/scale)",
+        "log|w| / log(1/scale)",
         ylim=(-1.5, 0.1),
-    )  # fmt: skip
+    )

@@ -112,8 +112,14 @@ def by_flow() -> Six:
 
     problem, net, _ = setting()
     epochs = np.unique(np.concatenate([_positions(), np.array(INSTANTS) / lag()]))
-    run = flow(problem, net, t_end=LR * EPOCHS, save=LR * epochs, states=True,
-               observe=["outputs", "log_norms", "norm2"])  # fmt: skip
+    run = flow(
+        problem,
+        net,
+        t_end=LR * EPOCHS,
+        save=LR * epochs,
+        states=True,
+        observe=["outputs", "log_norms", "norm2"],
+    )
     return Six("gradient flow", run.times / LR, run)
 
 
@@ -123,8 +129,15 @@ def by_descent() -> Six:
     from reluflow.descent import descend
 
     problem, net, _ = setting()
-    run = descend(problem, net, lr=LR, steps=EPOCHS, save=_positions().astype(int), states=True,
-                  observe=["outputs", "log_norms", "norm2"])  # fmt: skip
+    run = descend(
+        problem,
+        net,
+        lr=LR,
+        steps=EPOCHS,
+        save=_positions().astype(int),
+        states=True,
+        observe=["outputs", "log_norms", "norm2"],
+    )
     return Six("gradient descent", run.steps.astype(float), run)
 
 

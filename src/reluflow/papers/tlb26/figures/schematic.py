@@ -79,9 +79,13 @@ def figure2(*, scale: float, seed: int = 0) -> Drawn:
         at_most(cosine[-1], 0.95, what="old cosine at the end"),
     ]
     numbers = {
-        "grown": grown, "fitted": fitted, "aligned": aligned, "rise_10_90": fit,
-        "durations": first, "durations_from_the_start_squared": second,
-    }  # fmt: skip
+        "grown": grown,
+        "fitted": fitted,
+        "aligned": aligned,
+        "rise_10_90": fit,
+        "durations": first,
+        "durations_from_the_start_squared": second,
+    }
     summary = [
         f"Neuron 2 grows slowly to norm {NEURON:g} by time {grown:.1f}, fits its point by "
         f"{fitted:.1f}, and neuron 3 has turned {turn:.1f} later; only the first of these three "

@@ -61,9 +61,13 @@ def figure1(*, descent: bool, scales: tuple[float, ...], draws: int, seed: int =
         ]
         refined = process.half_fit_times(log_scale=-L)[0] / LR * lag()
         seen.append(
-            equals(made[1].drop_epochs[0], refined, tolerance=50,
-                   what="first jump of descent against the formula for discrete steps")
-        )  # fmt: skip
+            equals(
+                made[1].drop_epochs[0],
+                refined,
+                tolerance=50,
+                what="first jump of descent against the formula for discrete steps",
+            )
+        )
         numbers["refined_first_epoch_of_descent"] = refined
         numbers["delay_of_descent"] = late.tolist()
     summary = _summary(made)
@@ -191,10 +195,16 @@ def figure3(*, descent: bool, seed: int = 0) -> Drawn:
                 Line(nodes * L / LR, L * beta[:, j], "", "0.15", ":", 1.0),
             ]
         panels.append(
-            Panel(traces, f"log-norms {title}, dotted: predicted", "epoch", "log |w|",
-                  xlim=(low, EPOCHS), ylim=(-1020, 30) if low == 0 else (-420, 20),
-                  legend="upper left" if low == 0 else "")
-        )  # fmt: skip
+            Panel(
+                traces,
+                f"log-norms {title}, dotted: predicted",
+                "epoch",
+                "log |w|",
+                xlim=(low, EPOCHS),
+                ylim=(-1020, 30) if low == 0 else (-420, 20),
+                legend="upper left" if low == 0 else "",
+            )
+        )
     seen, worst = [], {}
     for run in made:
         slopes, bends, flat = _slopes(run)

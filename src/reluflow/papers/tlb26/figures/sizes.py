@@ -96,12 +96,27 @@ def figure5(*, draws: int, sizes: Any, points: Any, seed: int = 0) -> Drawn:
     traces.append(Points(points, runs[:, 0], f"trained from {TRAINED:g}", "tab:green", "s", 40))
     traces.append(Points(points, runs[:, 1], "Algorithm 1, same start", "tab:blue", "x", 40))
     panels = [
-        Panel(traces, "squared norm", "samples n", "|W|^2 + |a|^2", xscale="log", yscale="log",
-              legend="upper left"),
-        Panel([Line(n, ratios.mean(axis=1), "mean", "tab:blue"),
-               Band(n, ratios.min(axis=1), ratios.max(axis=1), "all draws", "tab:blue")],
-              "ratio of the two", "samples n", "ratio", xscale="log", legend="upper left"),
-    ]  # fmt: skip
+        Panel(
+            traces,
+            "squared norm",
+            "samples n",
+            "|W|^2 + |a|^2",
+            xscale="log",
+            yscale="log",
+            legend="upper left",
+        ),
+        Panel(
+            [
+                Line(n, ratios.mean(axis=1), "mean", "tab:blue"),
+                Band(n, ratios.min(axis=1), ratios.max(axis=1), "all draws", "tab:blue"),
+            ],
+            "ratio of the two",
+            "samples n",
+            "ratio",
+            xscale="log",
+            legend="upper left",
+        ),
+    ]
     known = [i for i, k in enumerate(sizes) if k in RATIOS_N]
     below = 1 - runs[:, 0] / runs[:, 1]
     seen = [
@@ -109,29 +124,37 @@ def figure5(*, draws: int, sizes: Any, points: Any, seed: int = 0) -> Drawn:
         at_least(np.diff(ratios.mean(axis=1)).min(), 0.0, what="mean ratio grows with n"),
         _close(ratios[known], RATIOS_N, [sizes[i] for i in known], "ratios"),
         equals(slopes["least"], 0.51, tolerance=0.03, what="log-log slope of the minimum"),
-        equals(slopes["norm2"], 0.51 + _ratio_slope([sizes[i] for i in known]), tolerance=0.03,
-               what="log-log slope of Algorithm 1, against 0.51 and that of the known ratios"),
+        equals(
+            slopes["norm2"],
+            0.51 + _ratio_slope([sizes[i] for i in known]),
+            tolerance=0.03,
+            what="log-log slope of Algorithm 1, against 0.51 and that of the known ratios",
+        ),
         at_most(runs[:, 2].max(), 1e-6, what="trained from 1e-8: loss left"),
         at_least(below.min(), 0.0, what="trained from 1e-8: below Algorithm 1, relative"),
         at_most(below.max(), 0.25, what="trained from 1e-8: below Algorithm 1, relative"),
-    ]  # fmt: skip
+    ]
     if sizes[-1] == 8192:
         seen += [
             equals(slopes["norm2"], 0.61, tolerance=0.03, what="slope, n = 16 to 8192"),
             equals(slopes["last"], 0.54, tolerance=0.03, what="slope of the last octave"),
         ]
     numbers = {
-        "sizes": n.tolist(), "mean_ratios": ratios.mean(axis=1).tolist(), "slopes": slopes,
-        "trained": runs.tolist(), "trained_below": below.tolist(),
-    }  # fmt: skip
+        "sizes": n.tolist(),
+        "mean_ratios": ratios.mean(axis=1).tolist(),
+        "slopes": slopes,
+        "trained": runs.tolist(),
+        "trained_below": below.tolist(),
+    }
     summary = [
-        "Mean ratios " + ", ".join(f"{r:.2f} (n = {k})" for k, r in zip(n, ratios.mean(axis=1),
-                                                                        strict=True)) + ".",
+        "Mean ratios "
+        + ", ".join(f"{r:.2f} (n = {k})" for k, r in zip(n, ratios.mean(axis=1), strict=True))
+        + ".",
         f"Log-log slopes {slopes['norm2']:.2f} and {slopes['least']:.2f}; the last step of "
         f"Algorithm 1's has {slopes['last']:.2f}.",
         f"Trained from {TRAINED:g}, norms are {100 * below.min():.0f} to {100 * below.max():.0f} % "
         "below Algorithm 1: the margins mu are small, so this scale is far from the limit.",
-    ]  # fmt: skip
+    ]
     caption = (
         "Widths ceil(8 log2 n), a constant of ours. Lines are Algorithm 1 over "
         f"{draws} draws with their range. One network at each n is trained, for {STEPS:,} epochs "
@@ -161,12 +184,20 @@ def _growth(n: Array, made: list[dict[str, Array]]) -> tuple[list[Trace], dict[s
     "TLB26",
     "F6",
     title="Width: small starts tend to the smallest norm, large starts grow away from it",
-    quick={"draws": 60, "widths": (16, 64, 256, 1024, 4096), "he": (16, 64, 256),
-           "points": (16, 64)},
-    full={"draws": 400, "widths": tuple(RATIOS_M), "points": (16, 64, 256),
-          "he": (16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144)},
+    quick={
+        "draws": 60,
+        "widths": (16, 64, 256, 1024, 4096),
+        "he": (16, 64, 256),
+        "points": (16, 64),
+    },
+    full={
+        "draws": 400,
+        "widths": tuple(RATIOS_M),
+        "points": (16, 64, 256),
+        "he": (16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144),
+    },
     claims=("TLB26-B22", "TLB26-P2"),
-)  # fmt: skip
+)
 def figure6(*, draws: int, widths: Any, he: Any, points: Any, seed: int = 0) -> Drawn:
     """Figure 6: 32 samples, growing width."""
     rng = np.random.default_rng(seed)
@@ -187,41 +218,62 @@ def figure6(*, draws: int, widths: Any, he: Any, points: Any, seed: int = 0) -> 
     ]
     ends = [(r.min(), r.max()) for r in ratios]
     panels = [
-        Panel(traces, "squared norm, 32 samples", "width m", "|W|^2 + |a|^2", xscale="log",
-              yscale="log", legend="below"),
-        Panel([Line(widths, mean, "mean", "tab:blue"),
-               Band(widths, [e[0] for e in ends], [e[1] for e in ends], "all draws", "tab:blue")],
-              "Algorithm 1: ratio to the minimum", "width m", "ratio", xscale="log",
-              legend="below"),
-    ]  # fmt: skip
+        Panel(
+            traces,
+            "squared norm, 32 samples",
+            "width m",
+            "|W|^2 + |a|^2",
+            xscale="log",
+            yscale="log",
+            legend="below",
+        ),
+        Panel(
+            [
+                Line(widths, mean, "mean", "tab:blue"),
+                Band(widths, [e[0] for e in ends], [e[1] for e in ends], "all draws", "tab:blue"),
+            ],
+            "Algorithm 1: ratio to the minimum",
+            "width m",
+            "ratio",
+            xscale="log",
+            legend="below",
+        ),
+    ]
     missed = miss_probability(32, widths[0])
     error = 3 * math.sqrt(missed * (1 - missed) / counts[0])
     seen = [
         at_most(np.diff(mean).max(), 0.0, what="change of the mean ratio as the width grows"),
         _close(np.array(ratios, dtype=object), RATIOS_M, list(widths), "ratios"),
         equals(uncovered, missed, tolerance=error, what="m = 16: draws with an uncovered point"),
-        at_most(np.abs(large[:, 0] / ((np.array(he) + 1) / 3) - 1).max(), 0.15,
-                what="large start: norm2 against (m + 1)/3, relative"),
+        at_most(
+            np.abs(large[:, 0] / ((np.array(he) + 1) / 3) - 1).max(),
+            0.15,
+            what="large start: norm2 against (m + 1)/3, relative",
+        ),
         at_least((large[:, 1] - large[:, 0]).min(), 0.0, what="large start: growth by training"),
         at_least(np.diff(large[:, 1]).min(), 0.0, what="large start: growth with the width"),
         at_most(large[:, 2].max(), 1e-6, what="large start: loss left"),
         at_most(small[:, 2].max(), 1e-6, what="trained from 1e-8: loss left"),
         at_least(small[:, 0].min() / least - 1, 0.0, what="trained: norm2 over the minimum, - 1"),
         at_most(np.diff(small[:, 0]).max(), 0.0, what="trained: change of norm2 with the width"),
-    ]  # fmt: skip
+    ]
     numbers = {
-        "widths": list(widths), "mean_ratios": mean.tolist(), "uncovered_at_first": uncovered,
-        "he": {"widths": list(he), "start_end_loss": large.tolist()}, "minimum": least,
+        "widths": list(widths),
+        "mean_ratios": mean.tolist(),
+        "uncovered_at_first": uncovered,
+        "he": {"widths": list(he), "start_end_loss": large.tolist()},
+        "minimum": least,
         "trained": small.tolist(),
-    }  # fmt: skip
+    }
     summary = [
-        "Mean ratios " + ", ".join(f"{r:.2f} (m = {m:,})" for m, r in zip(widths, mean,
-                                                                          strict=True)) + ".",
+        "Mean ratios "
+        + ", ".join(f"{r:.2f} (m = {m:,})" for m, r in zip(widths, mean, strict=True))
+        + ".",
         f"At m = {widths[0]} a point stays uncovered in {100 * uncovered:.1f} % of draws; those "
         "draws are left out of the ratio.",
         f"From a large start the squared norm ends at {large[0, 1]:.1f} to {large[-1, 1]:,.1f}; "
         f"the minimum is {least:.1f}.",
-    ]  # fmt: skip
+    ]
     caption = (
         "Algorithm 1 instead of training for the line; trained points at 1e-8 (starts that leave "
         "no sample without a neuron) show the trend, not its values. Large starts (uniform, "
