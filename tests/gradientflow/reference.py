@@ -1,7 +1,7 @@
 """Independent reference: extrapolation in 50 digits, kinks met one at a time by bisection.
 
-``python tests/gradientflow/reference.py`` writes reference.json, the stored answers of the tests. Nothing
-of reluflow is used: patterns, sliding and crossings are decided here from scratch.
+``python tests/gradientflow/reference.py`` writes reference.json, the stored answers of the tests.
+Nothing of reluflow is used: patterns, sliding and crossings are decided here from scratch.
 """
 
 from __future__ import annotations

@@ -180,8 +180,8 @@ class ProcessBuilder:
             ending, status = (
                 "tie",
                 (
-                    f"After {K} jumps the groups of neurons {first}{more} reach size 1 together and "
-                    "share samples: signs and labels do not determine who fits them."
+                    f"After {K} jumps the groups of neurons {first}{more} reach size 1 together "
+                    "and share samples: signs and labels do not determine who fits them."
                 ),
             )
             if story.cut:

@@ -197,7 +197,7 @@ def threshold_alone(evidence: Evidence, eps: float = EPS) -> Found:
                 np.count_nonzero(~settled),
                 0,
                 tolerance=0,
-                what=f"of {who.size} Condition-1 neurons, those with D neither extremal nor 0 at tau",
+                what=f"of {who.size} Condition-1 neurons, those with D not extremal nor 0 at tau",
             )
         ],
         [

@@ -98,10 +98,10 @@ def figure3(
         [Picture(panels, 1, width=9, height=2.2)],
         {"counts": counts, "matching": [matched, random, share95]},
         [
-            f"{counts[0]}, {counts[1]}, {counts[2]} and {counts[3]} images: training, validation, and "
-            "the two parts of the test set.",
-            f"Digit and class agree in {matched:.0%} of the training images, {random:.1%} of the test "
-            f"images, {share95:.1%} in the 95 % variant.",
+            f"{counts[0]}, {counts[1]}, {counts[2]} and {counts[3]} images: training, validation, "
+            "and the two parts of the test set.",
+            f"Digit and class agree in {matched:.0%} of the training images, {random:.1%} of the "
+            f"test images, {share95:.1%} in the 95 % variant.",
         ],
         seen,
         "One image of each class, airplane to truck, from left to right; the paper shows one car "
