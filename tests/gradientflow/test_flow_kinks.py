@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from reluflow import Network, Problem, descend, initialize, limit
+from reluflow import Network, Problem, datasets, descend, initialize, limit
 from reluflow.gradientflow import flow
 from reluflow.gradientflow.cones import begin
 from reluflow.gradientflow.landing import land
@@ -180,3 +180,15 @@ def test_a_landing_ends_on_the_kink_but_not_beyond_the_accepted_step(accepted, f
     trial.dense()
     landed = land(trial, 0, 1, first * when)
     assert landed == pytest.approx(when if accepted > 1.0 else first * when, rel=1e-12)
+
+
+def test_a_neuron_on_a_kink_that_nothing_pulls_on_yet_does_not_stop_the_clock():
+    """Sample 0 is fitted to rounding, and the second neuron, which reads it alone, stands on the
+    kink of sample 1: the sign of a rounding error must not send it to and fro by tiny steps."""
+    W = [[-0.2289091043827539, 2.39400752422443], [-1.2115289999520633, -0.6057644999760317]]
+    net = Network(W, [2.404926486218976, 1.3545306003025763], [-1.0955959227175516, 0.0], bias=1.0)
+    problem = datasets.three_points()
+    run = flow(problem, net, max_steps=2000, progress=False)
+    assert run.status.code == "stationary", run.status
+    np.testing.assert_allclose(run.final(problem.X), problem.y, atol=1e-8)
+    assert kinds(run)[0] == 2  # it slides from the start

@@ -46,7 +46,7 @@ def test_enough_of_them():
     assert len(MUTANTS) >= 30
     assert sum(bool(mutant.claims) for mutant in MUTANTS) >= 25
     rooms = {mutant.file.split("/")[1] for mutant in MUTANTS}
-    wanted = "problem network kernels landscape prediction optimum descent flow trajectory"
+    wanted = "problem network kernels landscape prediction optimum descent gradientflow trajectory"
     assert rooms >= set(wanted.split())
 
 

@@ -253,15 +253,13 @@ def test_the_page_shows_figures_and_claims(tmp_path, monkeypatch):
     monkeypatch.setitem(FIGURES, ("BF24", "F2"), spec)
     done = reproduce("bf24", "f2", tmp_path, "quick", workers=0)
     assert not done.surprising
-    assert {(v.id, v.form) for v in done.verdicts} == {
-        ("BF24-A1", "printed"),
-        ("BF24-A1", "repaired"),
-    }
+    assert {(v.id, v.form) for v in done.verdicts} == {("BF24-A1", "stated"), ("BF24-A1", "slip")}
     html = done.page.read_text()
     assert html.count("data:image/svg+xml") == 5
-    assert "BF24-A1 (printed)" in html
-    assert 'class="status FAILS"' in html
-    assert "remark: fails as printed; the repaired form holds" in html
+    assert "BF24-A1 (slip)" in html
+    assert 'class="status HOLDS"' in html
+    assert "printed: " in html
+    assert "meant: " in html
     assert "http" not in html.replace("http://www.w3.org", "")  # nothing is fetched
     again = reproduce("bf24", "f2", tmp_path, "quick", workers=0)
     assert again.figures[0].resumed

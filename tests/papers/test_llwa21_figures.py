@@ -26,7 +26,7 @@ from reluflow.papers.llwa21.figures import (
     trained as llwa21_trained,
 )
 from reluflow.papers.llwa21.figures.runs import case, linear, one_neuron, trained
-from reluflow.papers.record import plain
+from reluflow.runtime.plain import to_plain
 from reluflow.sweeps.tasks import resolve
 
 NAMES = ["F1L", "F1M", "F1R", "F2", "F3", "F4", "Tab1"]
@@ -40,7 +40,7 @@ def holds(name, **changed):
     assert drawn.pictures
     assert drawn.summary
     assert drawn.caption
-    json.dumps(drawn.numbers, default=plain)
+    json.dumps(drawn.numbers, default=to_plain)
     return drawn
 
 

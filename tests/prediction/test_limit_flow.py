@@ -4,8 +4,9 @@ Prediction and simulation share no solver. What a pair of scales (1e-100, 1e-200
 told from the prediction alone, before any simulation, and counted as undecided:
 
 - a gap below 5 % between a jump and the next candidate, constants included (`gaps_at`);
-- a plateau shorter than its relaxation time (`rests_at` below 1), or a jump time of which the
-  constant makes up more than a third;
+- a plateau shorter than three relaxation times (`rests_at` below 3), after which e^-3 of the way
+  to it is left and dates the next fall, a last one that takes longer than the run, or a jump time
+  of which the constant makes up more than a third;
 - neurons that shrink for ever only if they are balanced beyond rounding;
 - jumps so far apart that the run would take too long.
 """
@@ -17,6 +18,7 @@ from reluflow import Problem, flow, initialize
 from reluflow.prediction import limit
 
 LOGS = (100 * np.log(10.0), 200 * np.log(10.0))
+REST = 3.0  # relaxation times that a plateau must last
 
 
 def instance(seed):
@@ -34,15 +36,17 @@ def undecided(process):
     if gap < 0.05:
         return "gap"
     rest = min(process.rests_at(log_scale=-L).min(initial=np.inf) for L in LOGS)
-    if rest < 1.0 or (np.abs(process.offsets) > 0.3 * LOGS[0] * process.times).any():
+    if rest < REST or (np.abs(process.offsets) > 0.3 * LOGS[0] * process.times).any():
+        return "slow"
+    last = process.jump_times(log_scale=-LOGS[0]).max()
+    if np.nanmax(process.relaxation[-1:]) > 0.1 * last:  # the run ends before it is at rest
         return "slow"
     return "long" if process.jump_times(log_scale=-LOGS[1]).max() > 1e4 else ""
 
 
 def simulated(problem, net, process, L):
-    """When each group has half of its squared norm, losses where each plateau is flattest, and the
-    final loss of a run. Half norms follow L tau as half falls of the loss do, whatever their
-    constants, and hang less on whether the plateau before was at rest."""
+    """When half of each fall of the loss is done, losses where each plateau is flattest, and the
+    final loss of a run."""
     times = process.jump_times(log_scale=-L)
     rates = [process.rates[i, group].max() for i, group in enumerate(process.neurons)]
     starts = np.concatenate([[0.0], times[:-1]])
@@ -60,11 +64,9 @@ def simulated(problem, net, process, L):
     )
     t = np.asarray(run.times)
     half = []
-    for i, group in enumerate(process.neurons):
-        final = np.logaddexp.reduce(2 * process.networks[i + 1].log_norms[group]) - np.log(2)
-        lack = np.array([np.logaddexp.reduce(2 * s.log_norms[group]) for s in run.networks]) - final
-        k = np.flatnonzero(lack >= 0)[0]
-        half.append(np.interp(0.0, lack[k - 1 : k + 1], t[k - 1 : k + 1]))
+    for before, after in zip(process.losses[:-1], process.losses[1:], strict=True):
+        k = np.flatnonzero(run.loss <= 0.5 * (before + after))[0]
+        half.append(np.interp(-0.5 * (before + after), -run.loss[k - 1 : k + 1], t[k - 1 : k + 1]))
     slope = np.abs(np.diff(run.loss) / np.diff(t))
     flat = []
     for a, b in zip(starts, times, strict=True):

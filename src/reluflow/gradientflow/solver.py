@@ -20,6 +20,7 @@ Index = NDArray[np.int64]
 
 LONGEST = 4.0  # most e-folds of growth in one step
 REBASE = 2.0  # a propagator is renewed once it may have grown by this many e-folds
+AT_ONCE = 1e-12  # part of a step within which a kink is met now, not after a step of that length
 NOBODY = np.empty(0, np.int64)
 _UNSURE = 8  # arrivals in a row after which the present pull is not trusted
 _UNDECIDED = range(32, 72)  # those after which the next step is half as long
@@ -64,7 +65,7 @@ class Solver(Present):
         stop = must_stop(trial, which) if which.size else -1
         if stop >= 0:
             theta, k = float(trial.theta[stop]), int(trial.kink[stop])
-            if theta * h <= 1e-15 * max(self.t, h):
+            if theta <= min(AT_ONCE, 1e-3 * self.rtol) or theta * h <= 1e-15 * self.t:
                 self._arrive(company(trial, stop, k, s.C), k, self._pull_ahead())
                 return 0.0
             h = land(trial, stop, k, theta * h)

@@ -80,9 +80,16 @@ class Transit:
     trouble: str
 
 
+class _TooFar(ArithmeticError):
+    """A trial step at the end of which outputs are no floats."""
+
+
 def _midpoint(crew: Crew, c: Array, h: float) -> tuple[Crew, Array]:
     """One step of length h and the growth of log norms; c is the pull at its start."""
-    return crew.move(crew.acting.moved(c, 0.5 * h).pull(), h)
+    half_way = crew.acting.moved(c, 0.5 * h).pull() if np.isfinite(c).all() else c
+    if not np.isfinite(half_way).all():
+        raise _TooFar
+    return crew.move(half_way, h)
 
 
 def _felt(whole: Crew, two: Crew) -> float:
@@ -105,9 +112,12 @@ def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
     last digit is worth more than the tolerance. Of a difference only what is above the rounding of
     what is compared counts.
     """
-    whole, growth = _midpoint(crew, c, h)
-    first, one = _midpoint(crew, c, 0.5 * h)
-    two, other = _midpoint(first, first.pull(), 0.5 * h)
+    try:
+        whole, growth = _midpoint(crew, c, h)
+        first, one = _midpoint(crew, c, 0.5 * h)
+        two, other = _midpoint(first, first.pull(), 0.5 * h)
+    except _TooFar:
+        return crew, np.inf
     turn, grow = two.V - whole.V, one + other - growth
     rounding = 4.0 * EPS * (np.abs(growth) + np.abs(one) + np.abs(other))
     error = max(np.abs(turn).max(), np.maximum(np.abs(grow) - rounding, 0.0).max())

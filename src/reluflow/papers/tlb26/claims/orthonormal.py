@@ -180,7 +180,8 @@ def golden_case(seed: int) -> list[Comparison]:
     process, general = algorithm1(problem, start), limit(problem, start)
     assert process.offsets is not None
     assert general.offsets is not None
-    constants = np.array([0.77379, 0.9833, 1.1175])  # measured on flows from tiny scales
+    constants = np.array([0.77379, 0.9833, 1.1175])  # of half fits, on flows from tiny scales
+    half_fits = process.half_fit_times(log_scale=-1.0) - process.times
     order = tuple(int(who[0]) for who in process.neurons)
     sets = tuple(tuple(np.sort(s).tolist()) for s in process.samples)
     return [
@@ -192,8 +193,12 @@ def golden_case(seed: int) -> list[Comparison]:
         ),
         at_most(np.abs(process.times - known["jump_times"]).max(), 1e-12, what="jump times"),
         at_most(np.abs(general.times - known["jump_times"]).max(), 1e-9, what="those of `limit`"),
-        at_most(np.abs(process.offsets - constants).max(), 1e-4, what="constants C_i of the times"),
-        at_most(np.abs(general.offsets - constants).max(), 1e-4, what="those of `limit`"),
+        at_most(np.abs(half_fits - constants).max(), 1e-4, what="constants C_i of half fits"),
+        at_most(
+            np.abs(general.offsets - process.offsets).max(),
+            1e-4,
+            what="constants of half falls, of `limit` against the closed form",
+        ),
         equals(process.norm2, 16.0, tolerance=1e-12, what="squared norm of the limit"),
     ]
 
@@ -217,7 +222,9 @@ def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
         for _, b, c in wide
     ]
     times = [[np.abs(c.half_fits / c.L / c.process.times - 1).max() for c in row] for row in rows]
-    late_by = [np.abs(c.half_fits - c.process.jump_times(log_scale=-c.L)).max() for *_, c in wide]
+    late_by = [
+        np.abs(c.half_fits - c.process.half_fit_times(log_scale=-c.L)).max() for *_, c in wide
+    ]
     general = [
         np.abs(limit(c.problem, c.start).times / c.process.times - 1).max() for _, _, c in wide[:2]
     ]
