@@ -5,15 +5,18 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= out
 
-.PHONY: all test slow mutants lint format bench clean clean-kernels
+.PHONY: all test slow nightly mutants lint format bench clean clean-kernels
 all: $(VENV)/.runtime
 	$(BIN)/reluflow explain three-points -o $(OUT)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not slow and not nightly" $(ARGS)
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+nightly: $(VENV)/.dev
+	$(BIN)/python -m pytest -m nightly $(ARGS)
 
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py $(ARGS)

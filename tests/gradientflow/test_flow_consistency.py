@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from reluflow import Problem, initialize
+from reluflow import Problem, initialize, limit
 from reluflow.gradientflow import flow
 
 # seeds that once went wrong: w through 0, grazing kinks, outer weights changing sign on a face
 HARD = (0, 8, 83, 110, 136, 143, 169, 187, 298, 357, 368, 371, 385, 397)
+# a balanced neuron shrinks until a^2 - |w|^2 is rounding: floats do not decide what it does then
+BALANCE_LOST = (75,)
 
 
 def make(seed):
@@ -42,5 +44,14 @@ def test_hard_cases(seed):
 
 @pytest.mark.slow
 def test_many_cases():
-    for seed in range(400):
+    for seed in sorted(set(range(400)) - set(BALANCE_LOST)):
         check(seed)
+
+
+@pytest.mark.parametrize("seed", BALANCE_LOST)
+def test_what_rests_on_exact_balance_is_called_so(seed):
+    problem, net = make(seed)
+    run = flow(problem, net, t_end=80.0, save=np.linspace(0.0, 80.0, 161))
+    sizes = np.array([state.log_norms for state in run.networks])
+    assert (sizes.min(axis=0) - sizes[0]).min() < 0.5 * np.log(np.finfo(float).eps)
+    assert "exact balance" in limit(problem, net).status

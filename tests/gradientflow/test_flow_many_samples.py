@@ -67,7 +67,7 @@ def test_random_problems(seed):
     check(*random_problem(seed), end=TIME)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_many_random_problems():
     for seed in range(100):
         check(*random_problem(seed))

@@ -62,8 +62,8 @@ def test_error_follows_tolerance(rtol):
 
 @pytest.mark.slow
 def test_reference_can_be_repeated():
-    from tests.flow.reference import cases
-    from tests.flow.reference import solve as repeat
+    from tests.gradientflow.reference import cases
+    from tests.gradientflow.reference import solve as repeat
 
     case = repeat(cases()[0])
     assert np.allclose(case["log_norms"], CASES[0]["log_norms"], rtol=0, atol=1e-14)

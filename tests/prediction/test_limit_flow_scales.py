@@ -98,6 +98,6 @@ def test_problems_agree_or_say_why():
     assert not unexplained(report([0, 2, 4, 6, 7, 8, 9, 32], SCALES[:1]))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_sixty_problems_agree_or_say_why():
     assert not unexplained(report(range(60)))
