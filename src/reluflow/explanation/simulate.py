@@ -75,7 +75,7 @@ class SlowDirection(Stop):
     def met(self, solver: Any, problem: Problem) -> Status | None:
         if solver.cost["steps"] % _LOOKS or float(np.min(problem.y * solver.f)) < _LATE:
             return None
-        from reluflow.gradientflow.driver import network_of
+        from reluflow.gradientflow.terms import network_of
         from reluflow.optimum.kkt_modes import settling_rate
 
         rate = settling_rate(problem, network_of(problem, *solver.state.neurons()))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from reluflow.gradientflow.cones import State
 from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.stops import Loss, Stop, moment, shown
+from reluflow.gradientflow.terms import network_of
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
@@ -32,11 +33,6 @@ _UNDECIDED = (
     "flow with kinks=False pass over it."
 )
 _MOST_ARRIVALS = 1000  # in a row, without time passing, and ten more for each neuron
-
-
-def network_of(problem: Problem, Z: Array, ls: Array) -> Network:
-    """The network of unit vectors and log-scales."""
-    return Network(Z[:, :-1], Z[:, -1], ls, problem.leak, problem.bias, smoothing=problem.smoothing)
 
 
 class Driver:

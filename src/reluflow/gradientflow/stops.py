@@ -162,7 +162,7 @@ class Predicate(Stop):
         return f"Predicate({self.test!r})"
 
     def met(self, solver: Solver, problem: Problem) -> Status | None:
-        from reluflow.gradientflow.driver import network_of
+        from reluflow.gradientflow.terms import network_of
 
         net = network_of(problem, *solver.state.neurons())
         if not self.test(problem, net, solver.t):

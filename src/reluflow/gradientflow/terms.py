@@ -5,11 +5,15 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.tableaux import dormand_prince_8
 from reluflow.kernels.flow_types import N_NODES, Data, Method
+from reluflow.network import Network
 from reluflow.problem import Problem
+
+Array = NDArray[np.float64]
 
 
 def data_of(problem: Problem, clock: str) -> Data:
@@ -44,3 +48,8 @@ def method() -> Method:
     fit = np.linalg.inv(np.polynomial.chebyshev.chebvander(2.0 * nodes - 1.0, N_NODES - 1))
     times = np.concatenate([table.c, nodes])
     return Method(table.A, table.E3, table.E5, table.D, table.c, times, nodes, fit)
+
+
+def network_of(problem: Problem, Z: Array, ls: Array) -> Network:
+    """The network of unit vectors and log-scales."""
+    return Network(Z[:, :-1], Z[:, -1], ls, problem.leak, problem.bias, smoothing=problem.smoothing)

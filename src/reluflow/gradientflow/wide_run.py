@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from reluflow.gradientflow.driver import network_of
 from reluflow.gradientflow.stops import (
     Loss,
     Predicate,
@@ -23,6 +22,7 @@ from reluflow.gradientflow.stops import (
     shown,
     turning,
 )
+from reluflow.gradientflow.terms import network_of
 from reluflow.gradientflow.wide import Smooth, Step, Wide
 from reluflow.kernels.flow_types import Data
 from reluflow.network import Network
