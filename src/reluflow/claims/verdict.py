@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, SupportsFloat
 
+from reluflow.runtime.plain import to_plain
+
 
 class Status(Enum):
     """Outcome of a check; the value is the sentence to print."""
@@ -58,11 +60,11 @@ class Comparison:
         """Plain values, for JSON."""
         return {
             "what": self.what,
-            "measured": _plain(self.measured),
+            "measured": to_plain(self.measured),
             "sense": self.sense,
-            "bound": _plain(self.bound),
-            "tolerance": _plain(self.tolerance),
-            "error": _plain(self.error),
+            "bound": to_plain(self.bound),
+            "tolerance": to_plain(self.tolerance),
+            "error": to_plain(self.error),
             "status": self.status.name,
         }
 
@@ -291,13 +293,6 @@ def from_dict(data: Mapping[str, Any]) -> Verdict:
         meant=data.get("meant", ""),
         quoted=data.get("quoted", ""),
     )
-
-
-def _plain(value: float) -> float | str | None:
-    """A number JSON can hold; "inf" and null for what it cannot."""
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else str(value)
 
 
 def _number(value: Any) -> float:

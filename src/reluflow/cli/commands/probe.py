@@ -56,17 +56,11 @@ def probe(
         restarts=restarts,
     )
     if as_json:
-        print_json({name: _plain(value) for name, value in found.items()})
+        print_json(found)
         return
     print(_table(found))
     for sentence in found["sentences"]:
         print(sentence)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    return vars(value) if hasattr(value, "__dataclass_fields__") else value
 
 
 def _table(found: dict[str, Any]) -> str:

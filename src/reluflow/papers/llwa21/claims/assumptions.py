@@ -183,15 +183,13 @@ def both_signs(evidence: Evidence) -> tuple[bool | None, str]:
 
 
 LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
-
-
-@claim(
-    "LLWA21-T4.3",
-    needs=("end",),
-    example=late_run,
-    quick=LATE,
-    full={"q_min": 2000.0},
-    given=[
+# what Theorem 4.3 and Corollary 4.4 suppose
+SYMMETRIC_LIMIT: dict[str, Any] = {
+    "needs": ("end",),
+    "example": late_run,
+    "quick": LATE,
+    "full": {"q_min": 2000.0},
+    "given": [
         mean_logistic,
         some_leak,
         separable,
@@ -202,8 +200,11 @@ LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
         one_way,
         large_margins,
     ],
-    unchecked=["the start is below sigma_max, which is not explicit"],
-)
+    "unchecked": ["the start is below sigma_max, which is not explicit"],
+}
+
+
+@claim("LLWA21-T4.3", **SYMMETRIC_LIMIT)
 def linear_limit(evidence: Evidence) -> list[Comparison]:
     """f / |theta|^2 tends to (1 + leak)/4 <w*, x>; the margin, stationary there, is faster."""
     return late_errors(evidence)
@@ -237,25 +238,7 @@ def late_errors(evidence: Evidence) -> list[Comparison]:
     ]
 
 
-@claim(
-    "LLWA21-C4.4",
-    needs=("end",),
-    example=late_run,
-    quick=LATE,
-    full={"q_min": 2000.0},
-    given=[
-        mean_logistic,
-        some_leak,
-        separable,
-        symmetric_data,
-        off_the_mean,
-        small_start,
-        both_signs,
-        one_way,
-        large_margins,
-    ],
-    unchecked=["the start is below sigma_max, which is not explicit"],
-)
+@claim("LLWA21-C4.4", **SYMMETRIC_LIMIT)
 def largest_margin_reached(evidence: Evidence) -> Comparison:
     """The flow attains the global max margin."""
     return late_errors(evidence)[0]

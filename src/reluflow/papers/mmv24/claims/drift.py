@@ -19,7 +19,13 @@ from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Hypothesis, at_most
 from reluflow.network import Network
 from reluflow.papers.mmv24.claims.constants import constants, elsewhere
-from reluflow.papers.mmv24.claims.early import EARLY, LEAKS, early_run, log_output, unit_start
+from reluflow.papers.mmv24.claims.early import (
+    EARLY,
+    LEAKS,
+    log_output,
+    on_early_runs,
+    unit_start,
+)
 from reluflow.papers.mmv24.claims.traps import sides
 from reluflow.problem import Problem, datasets
 
@@ -153,33 +159,7 @@ def drift_run(
 
 
 START = ("path", "start")
-claim(
-    "MMV24-L1",
-    needs=START,
-    given=EARLY,
-    example=early_run,
-    quick={"m": 20, "exponent": 6.0},
-    full={"m": 500},
-)(follows_early_law)
-for _leak in LEAKS:
-    elsewhere(
-        "MMV24-L1",
-        follows_early_law,
-        EARLY,
-        early_run,
-        part=f"leak {_leak:g}",
-        quick={"m": 20, "exponent": 6.0, "leak": _leak},
-        full={"m": 500},
-    )
-elsewhere(
-    "MMV24-L1",
-    follows_early_law,
-    EARLY,
-    early_run,
-    part="mean logistic",
-    quick={"m": 20, "exponent": 6.0, "loss": "logistic", "reduction": "mean"},
-    full={"m": 500},
-)
+on_early_runs("MMV24-L1", follows_early_law)
 claim(
     "MMV24-L10",
     needs=START,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.claim import assumption, claim
+from reluflow.claims.claim import Outcome, assumption, claim
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
     balanced_start,
@@ -105,33 +107,19 @@ def log_output(problem: Problem, net: Network) -> float:
     return math.log(size) + 2 * top if size > 0 else -math.inf
 
 
-claim(
-    "MMV24-L3",
-    needs=("path", "start"),
-    given=EARLY,
-    example=early_run,
-    quick={"m": 20, "exponent": 6.0},
-    full={"m": 500},
-)(stays_small)
-for _leak in LEAKS:
-    elsewhere(
-        "MMV24-L3",
-        stays_small,
-        EARLY,
-        early_run,
-        part=f"leak {_leak:g}",
-        quick={"m": 20, "exponent": 6.0, "leak": _leak},
-        full={"m": 500},
-    )
-elsewhere(
-    "MMV24-L3",
-    stays_small,
-    EARLY,
-    early_run,
-    part="mean logistic",
-    quick={"m": 20, "exponent": 6.0, "loss": "logistic", "reduction": "mean"},
-    full={"m": 500},
-)
+def on_early_runs(id: str, check: Callable[[Evidence], Outcome]) -> None:
+    """Register a check on early runs: the plain ones, with leaks, and of the mean logistic loss."""
+    size: dict[str, Any] = {"m": 20, "exponent": 6.0}
+    full = {"m": 500}
+    needs = ("path", "start")
+    claim(id, needs=needs, given=EARLY, example=early_run, quick=size, full=full)(check)
+    others: dict[str, dict[str, Any]] = {f"leak {leak:g}": {"leak": leak} for leak in LEAKS}
+    others["mean logistic"] = {"loss": "logistic", "reduction": "mean"}
+    for part, more in others.items():
+        elsewhere(id, check, EARLY, early_run, part=part, quick={**size, **more}, full=full)
+
+
+on_early_runs("MMV24-L3", stays_small)
 
 
 @claim(
