@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.prediction.process import JumpProcess
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 CLOSE = 0.05  # relative difference of times, and share of the whole drop, that counts as agreement
 SHARE = 0.05  # of the network, held by other neurons than predicted, that counts as agreement

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -18,7 +18,6 @@ from reluflow.trajectory import Trajectory
 if TYPE_CHECKING:
     from reluflow.landscape.result import ExtremalVectors
 
-Array = NDArray[np.float64]
 
 # what a claim may ask of its evidence -> sentence when it is missing
 NEEDS = {

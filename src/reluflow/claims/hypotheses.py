@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 BALANCE_TOL = 1e-9  # relative, for |a_j| = |w_j|
 EXACT_TOL = 1e-9  # relative, for symmetries and orthogonality of data

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import claim
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, gradient_flow, mean_logistic, no_leak
@@ -16,8 +17,6 @@ from reluflow.claims.verdict import Comparison, at_most, equals
 from reluflow.network import Network
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.observables import velocity
-
-Array = NDArray[np.float64]
 
 DRIFT = 10.0  # drift allowed, in units of the integrator's rtol
 ROUNDING = 1e-14

@@ -11,11 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison
-
-Array = NDArray[np.float64]
 
 DECADES = 3.0  # at the end of a run from which a power law is read
 SLACK = math.log10(1.1)  # of a power over a decade: constants still settle by a tenth

@@ -7,12 +7,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.descent.samples import Samples, join_scale, split_scale
 from reluflow.kernels.codes import DIVERGED, DONE
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 _SAFE_STEPS = 256  # a neuron kept in units of 2^exponent is brought back near 1 this often
 _MOSTLY = 0.95  # share of features that move, above which leaving out the others does not pay

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.descent.model import lumped_weights
 from reluflow.descent.samples import Samples, join_scale, split_scale
 from reluflow.descent.tree import (
@@ -23,8 +24,6 @@ from reluflow.kernels.codes import GROW
 from reluflow.kernels.lumped import lumped_steps
 from reluflow.kernels.wheel import NEVER, NONE, PER_LEVEL, SLOTS
 from reluflow.network import Network
-
-Array = NDArray[np.float64]
 
 _PER_CONE = (
     "inside",

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 
-Array = NDArray[np.float64]
 Rate = float | ArrayLike | Callable[[int], float]
 
 

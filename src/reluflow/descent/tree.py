@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
+from reluflow.arrays import Array, Indices
 from reluflow.kernels.wheel import NONE
 
-Array = NDArray[np.float64]
 Patterns = NDArray[np.uint8]
-Indices = NDArray[np.int64]
 
 _MST_LIMIT = 4096  # cones up to which the cheapest tree is computed; beyond, a sorted chain
 _BLOCK = 1 << 22  # products <w_j, x_k> held at once

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.optimum.embedding import collapse, neuron_groups
@@ -15,8 +16,6 @@ from reluflow.optimum.own_size import label_sizes
 from reluflow.optimum.stationarity_result import Stationarity
 from reluflow.problem import Problem
 from reluflow.trajectory.observables import OBSERVABLES
-
-Array = NDArray[np.float64]
 
 ANGLE = 0.05  # radians within which neurons at the end count as one direction
 LEAST = 1e-3  # of a sample's output or label: a neuron that makes less of each does not count

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.compare import Comparison
 from reluflow.claims.verdict import Status, Verdict
 from reluflow.errors import ReluflowError
@@ -38,8 +39,6 @@ from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

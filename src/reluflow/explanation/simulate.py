@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.explanation.settings import STATE_BYTES, Settings
 from reluflow.gradientflow.stops import Settled, Stop, loss_below, moment, stationary
@@ -19,8 +19,6 @@ from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.save import Save
 from reluflow.trajectory.status import Status
-
-Array = NDArray[np.float64]
 
 _RECORDS = 240  # up to the horizon; later ones are spaced geometrically
 _RATIO = 1.04

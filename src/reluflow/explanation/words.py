@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.prediction.views import NOTHING
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 _NAMES = 8  # listed at most
 NAMED = 2 * _NAMES  # samples beyond which only their number is said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.kernels.flow_arrival import LEAVE, resolve
 from reluflow.kernels.flow_events import BRANCH, SLIDE, empty_log, flush, note
 from reluflow.kernels.flow_members import group_max, moments, sync
@@ -14,8 +15,6 @@ from reluflow.kernels.flow_types import Cones, Data, Members
 from reluflow.kernels.flow_wheel import empty_wheel, file_all
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 
 class State:

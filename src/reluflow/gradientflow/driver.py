@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.gradientflow.cones import State
 from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.stops import Loss, Stop, moment, shown
@@ -21,7 +22,6 @@ from reluflow.runtime import Checkpoint, Interrupt, Progress
 from reluflow.trajectory import Status, Trajectory
 from reluflow.trajectory.recorder import Recorder
 
-Array = NDArray[np.float64]
 KINDS = ("", "cross", "slide", "exit", "branch")
 _STAYED = (
     "Neurons stayed {} times on a kink that both sides push away from; on_branch='leave' gives the "

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.trial import Trial
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 PASSING = 0.1  # error of a neuron's contribution when its kink is met in passing
 
 
-def must_stop(trial: Trial, which: Index) -> int:
+def must_stop(trial: Trial, which: Indices) -> int:
     """The neuron whose kink must end the step, or -1 when all may be met in passing.
 
     What neurons met in passing do to f enters by quadrature (:func:`correct`), whose error
@@ -64,7 +61,7 @@ def land(trial: Trial, j: int, k: int, h: float) -> float:
     return h
 
 
-def company(trial: Trial, j: int, k: int, C: Array) -> Index:
+def company(trial: Trial, j: int, k: int, C: Array) -> Indices:
     """Neuron j and those that meet the same kink at the same moment, columns at ``C``."""
     s = trial.now.state
     g = s.gid[j]
@@ -79,7 +76,7 @@ def company(trial: Trial, j: int, k: int, C: Array) -> Index:
     return same[close]
 
 
-def correct(trial: Trial, which: Index, h: float) -> bool:
+def correct(trial: Trial, which: Indices, h: float) -> bool:
     """Redo the step with what the listed neurons add to f by leaving their cones, if it matters."""
     now = trial.now
     K = now.stiffness()[0] * trial.frame.h

@@ -7,12 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.gradientflow.leaps import leap_length, relaxed, stiffest
 from reluflow.gradientflow.present import Present
 from reluflow.kernels.flow_leap import leap_all
 from reluflow.kernels.flow_types import Members
-
-Array = NDArray[np.float64]
 
 DAMPED = 3.5  # step times relaxation rate
 REST = 1e-13  # held cones whose force is this small against the largest met are at rest

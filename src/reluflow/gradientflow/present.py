@@ -8,14 +8,13 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.gradientflow.cones import State
 from reluflow.kernels.flow_arrival import arrive
 from reluflow.kernels.flow_events import empty_log, flush
 from reluflow.kernels.flow_field import contributions, field
 from reluflow.kernels.flow_pull import stiffness
 from reluflow.kernels.flow_vector import normalise
-
-Array = NDArray[np.float64]
 
 
 def lengths(D: Array) -> Array:

@@ -6,17 +6,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.cones import State
 from reluflow.gradientflow.landing import company, correct, land, must_stop
 from reluflow.gradientflow.leaper import Leaper
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.trial import Trial
 from reluflow.kernels.flow_pull import pull_at
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 LONGEST = 4.0  # most e-folds of growth in one step
 REBASE = 2.0  # a propagator is renewed once it may have grown by this many e-folds
@@ -30,8 +27,8 @@ class Taken(NamedTuple):
     """An accepted step: its length, neurons with kinks in it, arrivals at kink k at its end."""
 
     h: float
-    which: Index = NOBODY
-    arrivals: Index = NOBODY
+    which: Indices = NOBODY
+    arrivals: Indices = NOBODY
     k: int = -2
 
 
@@ -103,7 +100,7 @@ class Solver(Present):
         pull_at(self.trial.cn, min(1.0, 1e-6 * 4.0 ** min(self.stuck - _UNSURE, 10)), c)
         return c
 
-    def _arrive(self, which: Index, k: int, c: Array) -> None:
+    def _arrive(self, which: Indices, k: int, c: Array) -> None:
         """Settle neurons that stand on the kink of sample k now.
 
         Where no side lasts, shorter steps let a neuron pass within the tolerance of signs, by

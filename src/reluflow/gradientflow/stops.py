@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -18,7 +18,6 @@ from reluflow.trajectory import Status
 if TYPE_CHECKING:
     from reluflow.gradientflow.solver import Solver
 
-Array = NDArray[np.float64]
 
 STALLED = 50  # steps without a smaller subgradient after which it has stopped falling
 STEP_ERROR = 0.1  # error of steps in units of rtol, with some room

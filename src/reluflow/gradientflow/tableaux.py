@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 
-Array = NDArray[np.float64]
 Tree = tuple  # a rooted tree is the sorted tuple of its branches
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.tableaux import dormand_prince_8
 from reluflow.kernels.flow_types import N_NODES, Data, Method
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 
 def data_of(problem: Problem, clock: str) -> Data:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.terms import method
 from reluflow.kernels import flow_step as rk
@@ -17,9 +18,6 @@ from reluflow.kernels.flow_pull import pull_at
 from reluflow.kernels.flow_scan import scan
 from reluflow.kernels.flow_trace import trace_some
 from reluflow.kernels.flow_types import N_NODES, Frame, Rules
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 LOCAL = 0.02  # tolerance of one step in units of rtol
 
@@ -119,7 +117,7 @@ class Trial:
         now = self.now
         return Rules(0.1 * LOCAL * now.rtol, now.rtol, now.floor, now.policy)
 
-    def scan(self) -> Index:
+    def scan(self) -> Indices:
         """Neurons that meet a kink; ``theta`` and ``kink`` say when and whose."""
         s = self.now.state
         if s.faces.any():
@@ -144,14 +142,14 @@ class Trial:
         )
         return np.sort(found[:count])
 
-    def contributions(self, which: Index) -> Array:
+    def contributions(self, which: Indices) -> Array:
         """Half of |z_j|^2 of the listed neurons at the start of the step."""
         B = np.empty(which.size)
         starts(self.now.state.cones, self.now.state.members, self.F, which, B)
         return B
 
     def trace(
-        self, which: Index, theta: float, record: bool = False
+        self, which: Indices, theta: float, record: bool = False
     ) -> tuple[Array, Array, NDArray[np.int8], Array]:
         """Neurons that meet kinks in the step, carried to theta: vectors, scales, patterns, log.
 

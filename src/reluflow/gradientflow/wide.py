@@ -12,17 +12,15 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import RK23, RK45
 
+from reluflow.arrays import Array
 from reluflow.kernels.blas import backward, forward
 from reluflow.kernels.flow_pull import pull
 from reluflow.kernels.flow_types import Data
 from reluflow.kernels.planar import planar_outputs, planar_velocity
 from reluflow.network import Network
 from reluflow.problem.activation import SmoothedRelu
-
-Array = NDArray[np.float64]
 
 SAFETY, MOST, LEAST = 0.9, 4.0, 0.2  # of step size control
 DAMPED = 1.6  # step times relaxation rate, 2.5 being the limit of stability

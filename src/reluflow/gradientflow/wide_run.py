@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from reluflow.arrays import Array
 from reluflow.gradientflow.stops import (
     Loss,
     Predicate,
@@ -30,8 +31,6 @@ from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
 from reluflow.trajectory import Status, Trajectory
 from reluflow.trajectory.recorder import Recorder
-
-Array = NDArray[np.float64]
 
 
 class WideRun:

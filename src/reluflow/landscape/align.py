@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Array, Mask
 from reluflow.errors import ReluflowError
 from reluflow.landscape.early import branch_rule, frozen_pull, most_events
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 DEAD, ANTI_ALIGNED, RESTING, UNLISTED, UNRESOLVED = -1, -2, -3, -4, -5
 KINDS = ("cross", "slide", "exit", "branch", "sign", "origin")

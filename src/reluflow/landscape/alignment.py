@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.landscape.canonical import PATTERN_TOL, Array, as_pull, unit_pull
+from reluflow.landscape.canonical import PATTERN_TOL, as_pull, unit_pull
 from reluflow.problem import Problem
 
 

@@ -12,11 +12,9 @@ from itertools import combinations, product
 from math import comb, exp, inf, lgamma, log
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reluflow.landscape.canonical import Array, Canonical, row_space
-
-Patterns = NDArray[np.int8]
+from reluflow.arrays import Array, Sides
+from reluflow.landscape.canonical import Canonical, row_space
 
 CLEAR = 1e-7
 """Normals closer to dependent than this, but not dependent, leave completeness unproved."""
@@ -48,7 +46,7 @@ def null_vectors(blocks: Array, tol: float) -> tuple[Array, Array]:
     return x / np.linalg.norm(x, axis=1, keepdims=True), size
 
 
-def rays(N: Array, tol: float, chunk: int = 100_000) -> tuple[Array, Patterns, bool]:
+def rays(N: Array, tol: float, chunk: int = 100_000) -> tuple[Array, Sides, bool]:
     """All rays of the arrangement with normals N (H, r) of rank r: unit rows and their patterns.
 
     The last value is False when some normals are dependent up to less than `CLEAR` but more than
@@ -92,7 +90,7 @@ def rays(N: Array, tol: float, chunk: int = 100_000) -> tuple[Array, Patterns, b
     return both, (np.sign(p) * (np.abs(p) > tol)).astype(np.int8), clear
 
 
-def patterns(N: Array, tol: float) -> Patterns:
+def patterns(N: Array, tol: float) -> Sides:
     """All faces of the arrangement of N (H, r), the zero pattern (the origin) included."""
     H = len(N)
     if H == 0:
@@ -102,7 +100,7 @@ def patterns(N: Array, tol: float) -> Patterns:
     if r == H:  # independent normals: every sign vector is a face
         return np.array(list(product((-1, 0, 1), repeat=H)), dtype=np.int8).reshape(-1, H)
     _, sides, _ = rays(N, tol)
-    local: dict[bytes, Patterns] = {}
+    local: dict[bytes, Sides] = {}
     parts = [np.zeros((1, H), dtype=np.int8)]
     for side in sides:
         on = side == 0
@@ -125,8 +123,8 @@ def log_subsets(H: int, k: int) -> float:
     return lgamma(H + 1) - lgamma(k + 1) - lgamma(H - k + 1) if 0 <= k <= H else -inf
 
 
-def candidates(form: Canonical) -> tuple[Patterns, Array, Patterns, bool]:
-    """Patterns that may hold a critical point, the rays with their patterns, and completeness.
+def candidates(form: Canonical) -> tuple[Sides, Array, Sides, bool]:
+    """Sides that may hold a critical point, the rays with their patterns, and completeness.
 
     The tests made on the way (signs and balance of the projected gradient) are necessary ones, so
     the list is complete unless near-dependent normals blur the rays (see `rays`).
@@ -158,7 +156,7 @@ def candidates(form: Canonical) -> tuple[Patterns, Array, Patterns, bool]:
             parts.append(np.unique(found[:total], axis=0))
             break
         room = total
-    local: dict[bytes, Patterns] = {}
+    local: dict[bytes, Sides] = {}
     for side in sides[count > q]:
         on = side == 0
         key = on.tobytes()

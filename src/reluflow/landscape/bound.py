@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape import arrangement, branch
 from reluflow.landscape.canonical import (
     EPS,
     PATTERN_TOL,
-    Array,
     Canonical,
     canonical,
     orthogonal,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
-from reluflow.landscape.arrangement import Patterns
-from reluflow.landscape.canonical import ZERO_TOL, Array, Canonical
+from reluflow.arrays import Array, Sides
+from reluflow.landscape.canonical import ZERO_TOL, Canonical
 
 
-def direction_inside(form: Canonical, v: Patterns) -> Array:
+def direction_inside(form: Canonical, v: Sides) -> Array:
     """A unit direction deep inside the open cone of pattern v, or zeros when it is empty."""
     H, r = form.N.shape
     fit = linprog(
@@ -23,8 +23,8 @@ def direction_inside(form: Canonical, v: Patterns) -> Array:
     return fit.x[:r] / np.linalg.norm(fit.x[:r])
 
 
-def consistent(form: Canonical, budget: int) -> tuple[Patterns, bool, int]:
-    """Patterns v = signs of N D_v (critical points of positive value), complete, nodes."""
+def consistent(form: Canonical, budget: int) -> tuple[Sides, bool, int]:
+    """Sides v = signs of N D_v (critical points of positive value), complete, nodes."""
     from reluflow.kernels.landscape_branch import consistent_patterns
 
     room = 4096
@@ -37,7 +37,7 @@ def consistent(form: Canonical, budget: int) -> tuple[Patterns, bool, int]:
         room = total
 
 
-def flat_cones(form: Canonical, budget: int) -> tuple[Patterns, Array, bool]:
+def flat_cones(form: Canonical, budget: int) -> tuple[Sides, Array, bool]:
     """Open cones on which D = 0, a direction inside each, and whether these are all."""
     from reluflow.kernels.landscape_branch import vanishing_patterns
 
@@ -58,8 +58,8 @@ def flat_cones(form: Canonical, budget: int) -> tuple[Patterns, Array, bool]:
     return v[real], inside[real], bool(complete)
 
 
-def candidates(form: Canonical, budget: int) -> tuple[Patterns, Array, bool, bool]:
-    """Patterns of critical points, a direction inside the flat ones, complete, flat ones complete.
+def candidates(form: Canonical, budget: int) -> tuple[Sides, Array, bool, bool]:
+    """Sides of critical points, a direction inside the flat ones, complete, flat ones complete.
 
     Negative values are the positive ones of -G. Of the critical sets with D = 0 only open cones are
     looked for.

@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 PATTERN_TOL = 1e-10
 """|<w, x_k>| <= PATTERN_TOL |w| |x_k| counts as zero; closer hyperplanes are one hyperplane."""

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape import arrangement
-from reluflow.landscape.canonical import ZERO_TOL, Array, Canonical, as_pull, canonical, row_space
+from reluflow.landscape.canonical import ZERO_TOL, Canonical, as_pull, canonical, row_space
 from reluflow.landscape.kinds import balanced, project
 from reluflow.problem import Problem
 

@@ -7,12 +7,11 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape.canonical import as_pull
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 _PLAIN = 230.0  # e^230 = 1e100: beyond it, weights are kept in log_scale
 

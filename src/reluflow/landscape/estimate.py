@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.landscape.alignment import G
 from reluflow.landscape.result import ExtremalVectors
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 ENTRIES = 300_000  # entries of X beyond which directions are estimated
 _WORK = 6e8  # starts times entries of X

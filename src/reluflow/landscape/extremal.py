@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array, Sides
 from reluflow.errors import ReluflowError
 from reluflow.landscape import arrangement, branch, multistart
 from reluflow.landscape.alignment import pattern
-from reluflow.landscape.arrangement import Patterns
 from reluflow.landscape.basins import sphere_basins
 from reluflow.landscape.canonical import (
     PATTERN_TOL,
     ZERO_TOL,
-    Array,
     Canonical,
     canonical,
     orthogonal,
@@ -163,7 +162,7 @@ def _certain(form: Canonical, points: list[Critical]) -> bool:
     return True
 
 
-def _inside(form: Canonical, found: Patterns, lines: Array, sides: Patterns) -> Array:
+def _inside(form: Canonical, found: Sides, lines: Array, sides: Sides) -> Array:
     """A direction inside each face: the sum of the rays of its closure (zeros if D is not 0)."""
     inside = np.zeros((len(found), form.r))
     if not len(lines):

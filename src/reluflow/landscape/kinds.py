@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluflow.landscape.arrangement import Patterns, in_span, log_subsets, rays
-from reluflow.landscape.canonical import ZERO_TOL, Array, Canonical, row_space
+from reluflow.arrays import Array, Sides
+from reluflow.landscape.arrangement import in_span, log_subsets, rays
+from reluflow.landscape.canonical import ZERO_TOL, Canonical, row_space
 
 _RAY_WORK = 1e11  # multiplications beyond which tangents are drawn at random instead
 _DRAWN = 2000
@@ -32,12 +33,12 @@ class Critical:
     z: Array
     value: float
     kind: str
-    side: Patterns
+    side: Sides
     degenerate: bool
     index: int
 
 
-def project(form: Canonical, v: Patterns) -> Array:
+def project(form: Canonical, v: Sides) -> Array:
     """D_v projected on the intersection of the hyperplanes where v is 0."""
     D = form.m + (v * form.kappa) @ form.N
     on = v == 0
@@ -48,7 +49,7 @@ def project(form: Canonical, v: Patterns) -> Array:
     return D
 
 
-def balanced(form: Canonical, v: Patterns, D: Array) -> bool:
+def balanced(form: Canonical, v: Sides, D: Array) -> bool:
     """Whether slopes in the box make the gradient on face v equal to D (criticality)."""
     from reluflow.kernels.boxls import box_least_norm
 
@@ -63,7 +64,7 @@ def balanced(form: Canonical, v: Patterns, D: Array) -> bool:
     return bool(np.linalg.norm(rest) <= allowed)
 
 
-def kind(form: Canonical, z: Array, v: Patterns, d: int) -> tuple[str, bool, int]:
+def kind(form: Canonical, z: Array, v: Sides, d: int) -> tuple[str, bool, int]:
     """Kind, degeneracy and Morse index (descending dimensions) of a critical unit z on face v.
 
     d is the dimension of the full space: directions outside the span of the data count. Where
@@ -118,7 +119,7 @@ def _tangents(N: Array, tol: float) -> tuple[Array, bool]:
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True), False
 
 
-def verify(form: Canonical, found: Patterns, d: int, inside: Array | None = None) -> list[Critical]:
+def verify(form: Canonical, found: Sides, d: int, inside: Array | None = None) -> list[Critical]:
     """Critical points on the given faces; every one is checked, whatever the search that found it.
 
     ``inside`` (len(found), r) holds a direction of each face for those with D = 0.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluflow.landscape.arrangement import Patterns
-from reluflow.landscape.canonical import Array, Canonical
+from reluflow.arrays import Array, Sides
+from reluflow.landscape.canonical import Canonical
 
 
 def climb(form: Canonical, starts: Array, sign: float = 1.0) -> tuple[Array, np.ndarray]:
@@ -30,7 +30,7 @@ def starts(form: Canonical, count: int, rng: np.random.Generator) -> Array:
     return W[size > 0] / size[size > 0, None]
 
 
-def candidates(form: Canonical, count: int, rng: np.random.Generator) -> tuple[Patterns, Array]:
+def candidates(form: Canonical, count: int, rng: np.random.Generator) -> tuple[Sides, Array]:
     """Distinct patterns of the ends, with one end each."""
     W = starts(form, count, rng)
     ends = np.concatenate([e[ok] for e, ok in (climb(form, W), climb(form, W, -1.0))])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.landscape.canonical import Array
+from reluflow.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from reluflow.landscape.canonical import Array, Canonical
+from reluflow.arrays import Array
+from reluflow.landscape.canonical import Canonical
 
 Nodes = tuple[np.ndarray, ...]
 Expand = Callable[[Nodes, float], tuple[Nodes, Array, Array]]

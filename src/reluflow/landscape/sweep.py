@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluflow.landscape.canonical import ZERO_TOL, Array, Canonical
+from reluflow.arrays import Array
+from reluflow.landscape.canonical import ZERO_TOL, Canonical
 from reluflow.landscape.kinds import Critical
 
 

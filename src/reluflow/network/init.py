@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array, real_number
 from reluflow.errors import ReluflowError
 from reluflow.network.network import Network
 from reluflow.problem import Problem
-from reluflow.problem.problem import real_number
 
-Array = NDArray[np.float64]
 Rng = int | np.random.Generator | np.random.SeedSequence | None
 
 _KEEP_IN_LOG = math.log(1e-100)  # below this scale, weights are kept in log_scale

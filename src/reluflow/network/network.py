@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array, frozen_array
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
-from reluflow.problem.problem import check_bias, check_leak, frozen_array
-
-Array = NDArray[np.float64]
+from reluflow.problem.problem import check_bias, check_leak
 
 _BLOCK = 1 << 22  # products <w_j, x> held at once by evaluate
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow._version import __version__
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.optimum.checker import FORMAT, KINDS, Check, Report, check_document, claims_of
 from reluflow.runtime.files import write_text
@@ -32,7 +32,6 @@ __all__ = [
     "write_certificate",
 ]
 
-Array = NDArray[np.float64]
 
 GRADES = {
     "PROVED": "every step is exact, or in arithmetic rounded outward",

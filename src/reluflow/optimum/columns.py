@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape import max_G
 from reluflow.landscape.bound import MaxG
-from reluflow.landscape.canonical import EPS, Array, row_space
+from reluflow.landscape.canonical import EPS, row_space
 from reluflow.network import Network
 from reluflow.optimum.columns_ascent import LANDSCAPE_TOL, directions, promising, reach
 from reluflow.optimum.columns_finish import NOTHING, SHARP, best_network, sharpened

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluflow.landscape.canonical import Array, Canonical, canonical
+from reluflow.arrays import Array
+from reluflow.landscape.canonical import Canonical, canonical
 from reluflow.landscape.multistart import climb, starts
 from reluflow.optimum.program import Point, Task
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.landscape.canonical import Array
-from reluflow.optimum.program import Patterns, Point, Task, restricted
+from reluflow.arrays import Array, Sides
+from reluflow.optimum.program import Point, Task, restricted
 
 NEAR = 4  # times the rank: hyperplanes that describe a cone at first
 PATIENCE = 3  # rounds a cone may be idle
@@ -24,12 +24,12 @@ class Pool:
     def __init__(self, task: Task) -> None:
         H = len(task.normals)
         self.task = task
-        self.patterns: Patterns = np.zeros((0, H), dtype=np.int8)
+        self.patterns: Sides = np.zeros((0, H), dtype=np.int8)
         self.s = np.zeros(0)
         self.walls = np.zeros((0, H), dtype=bool)
         self.idle = np.zeros(0, dtype=int)  # rounds each cone has gone without a neuron
 
-    def _key(self, u: Patterns, sign: float) -> bytes:
+    def _key(self, u: Sides, sign: float) -> bytes:
         return u.tobytes() + (b"+" if sign > 0 else b"-")
 
     def add(self, w: Array, s: Array) -> int:
@@ -37,7 +37,7 @@ class Pool:
         nudge = np.random.default_rng(len(self.s)).normal(size=w.shape) * SPREAD
         near = max(NEAR * w.shape[1], 40)
         known = {self._key(u, sign) for u, sign in zip(self.patterns, self.s, strict=True)}
-        new: list[tuple[Array, Patterns, float]] = []
+        new: list[tuple[Array, Sides, float]] = []
         for directions in (w + nudge, w - nudge):
             patterns = self.task.patterns(directions)
             for direction, u, sign in zip(directions, patterns, s, strict=True):

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import D
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

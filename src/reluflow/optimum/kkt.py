@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, logsumexp
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.landscape.canonical import Array
 from reluflow.network import Network
 from reluflow.optimum.kkt_fit import Fit, fit_multipliers
 from reluflow.optimum.linear import check_labels

@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.landscape.canonical import Array
+from reluflow.arrays import Array, Mask
 from reluflow.problem import Problem
 
-Mask = NDArray[np.bool_]
 Fit = tuple[float, Array, NDArray[np.intp], Array]
 """Residual, multipliers (n,), kinks (K, 2) as neuron and sample, and their slopes (K,)."""
 

@@ -23,14 +23,12 @@ neurons has an eigenvalue mu near 1 and falls as :math:`\|\theta\|^{-(1 - \mu)}`
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.network import Network
 from reluflow.optimum.embedding import collapse
 from reluflow.optimum.kkt import KKT, kkt
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 ANGLE = 0.05  # radians within which neurons are one
 LEAST = 0.03  # sqrt(|a||w|) relative to the largest below which a neuron does not count

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.landscape.canonical import Array
 from reluflow.problem import Problem
 
 MET = 1e-8  # bound and margin this close, relatively, are one

@@ -8,8 +8,8 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.landscape.canonical import Array
 from reluflow.network import Network
 from reluflow.optimum.columns import check_search, generate, proves_nothing_fits, ratio_bound
 from reluflow.optimum.columns_finish import MET

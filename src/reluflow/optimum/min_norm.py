@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.landscape.canonical import Array, as_pull
+from reluflow.arrays import Array
+from reluflow.landscape.canonical import as_pull
 from reluflow.network import Network
 from reluflow.optimum.columns import check_search, generate, proves_nothing_fits, ratio_bound
 from reluflow.optimum.columns_finish import MET

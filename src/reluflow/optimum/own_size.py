@@ -15,12 +15,10 @@ as it is, and so does any rotation of the samples.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 SAME = 1e-13
 """Directions of samples that differ by less are one direction; so for ranks, row by row."""

@@ -20,11 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.landscape.canonical import Array, hyperplanes
+from reluflow.arrays import Array, Sides
+from reluflow.landscape.canonical import hyperplanes
 from reluflow.optimum.own_size import SAME, label_sizes
 from reluflow.problem import Problem
-
-Patterns = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +58,11 @@ class Task:
         """The only sign allowed, or None."""
         return None if len(self.signs) > 1 else self.signs[0]
 
-    def patterns(self, w: Array) -> Patterns:
+    def patterns(self, w: Array) -> Sides:
         """Sides of the hyperplanes (B, H) on which directions w (B, r) lie; +1 on the plane."""
         return np.where(w @ self.normals.T < 0.0, -1, 1).astype(np.int8)
 
-    def slopes(self, patterns: Patterns) -> Array:
+    def slopes(self, patterns: Sides) -> Array:
         """phi' of each sample (B, n) in the cones of patterns (B, H)."""
         on = patterns[:, self.member] * self.side > 0
         return np.where(on, 1.0, self.problem.leak)
@@ -114,7 +113,7 @@ class Point:
 
 
 def restricted(
-    task: Task, patterns: Patterns, s: Array, walls: NDArray[np.bool_], unit: float
+    task: Task, patterns: Sides, s: Array, walls: NDArray[np.bool_], unit: float
 ) -> Point | None:
     """The best network with one neuron in each closed cone; None when the solver fails.
 

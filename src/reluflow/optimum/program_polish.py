@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from reluflow.landscape.canonical import Array
+from reluflow.arrays import Array
 from reluflow.optimum.program import Point, Task
 
 GUESSES = ((1e-5, 1e-5), (1e-3, 1e-3), (1e-7, 1e-7), (1e-9, 1e-9))

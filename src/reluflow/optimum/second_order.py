@@ -26,12 +26,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.landscape.bound import MaxG, max_G
 from reluflow.optimum.own_size import EPS, SAME
 from reluflow.optimum.stationarity_sets import Kinks
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 ALIVE, NO_OUTER, NO_INNER, ZERO = range(4)  # what a neuron has: both weights, w only, a only, none
 

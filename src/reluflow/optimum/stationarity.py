@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import G
 from reluflow.network import Network
@@ -21,8 +22,6 @@ from reluflow.optimum.stationarity_global import (
 from reluflow.optimum.stationarity_result import Stationarity
 from reluflow.optimum.stationarity_sets import Kinks
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 LARGE = 20_000_000  # multiplications of one projection beyond which a bound decides if it can
 

@@ -13,15 +13,13 @@ the part of the residuals inside F.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from reluflow.arrays import Array
 from reluflow.landscape.bound import MaxG, max_G
 from reluflow.optimum.own_size import SAME, on_range, shares
 from reluflow.optimum.stationarity_sets import Kinks
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 LARGE = 5_000  # samples times features above which the largest G is not searched exhaustively
 NODES = 20_000

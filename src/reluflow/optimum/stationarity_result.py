@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.network import Network
 from reluflow.optimum.second_order import Descent
-
-Array = NDArray[np.float64]
 
 _PLACES = {
     "minimum": " (a local minimum)",

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.landscape.canonical import PATTERN_TOL, hyperplanes
 from reluflow.optimum.own_size import BLOCK, ROUNDING
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

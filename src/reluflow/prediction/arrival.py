@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.landscape.alignment import D
 from reluflow.prediction.crew import NO_PULL, Crew, first_total
 from reluflow.prediction.polish import ON, Polished, keeps_sides, polish
-
-Array = NDArray[np.float64]
 
 _NEAR = 1e-5  # relative distance at which a critical point ends the phase
 _NEAR_UNIQUE = 1e-2  # the same where it is the only one and the tail meets no kink

@@ -13,14 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array, Indices, Sides
 from reluflow.landscape.alignment import G
-from reluflow.prediction.crew import NO_RATE, Crew, Sides, first_total
+from reluflow.prediction.crew import NO_RATE, Crew, first_total
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 BELOW = 1e-9  # by how much an exponent must fall below -1 to count as below the start
 _TILT = 1e-6  # relative imbalance with which the neuron is followed

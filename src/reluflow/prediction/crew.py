@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array, Sides
 from reluflow.landscape.early import most_events
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
-Sides = NDArray[np.int8]
 
 NO_PULL = 7e-13  # |D| below this times the first sum of |c_k||x_k| is no pull
 NO_RATE = 1e-10  # rates below this times the first sum of |c_k||x_k| are zero

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from reluflow.arrays import Sides
 from reluflow.network import Network
-from reluflow.optimum.program import Patterns, Point, Task, restricted
+from reluflow.optimum.program import Point, Task, restricted
 from reluflow.optimum.program_polish import merged
 from reluflow.problem import Problem
 
@@ -50,11 +51,11 @@ def limit_direction(problem: Problem, net: Network) -> tuple[Network | None, str
     return direction, f", towards a direction of normalised margin {margin:.8g}."
 
 
-def _unique(cones: Patterns) -> Patterns:
+def _unique(cones: Sides) -> Sides:
     return np.unique(cones, axis=0)
 
 
-def _behind(task: Task, cones: Patterns, found: Point) -> list[Patterns]:
+def _behind(task: Task, cones: Sides, found: Point) -> list[Sides]:
     """Cones on the other side of the hyperplanes that the solution touches."""
     out = []
     z = found.v @ task.normals.T

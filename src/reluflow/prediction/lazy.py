@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar, overload
 
+from reluflow.arrays import real_number
 from reluflow.errors import ReluflowError
-from reluflow.problem.problem import real_number
 
 Item = TypeVar("Item")
 

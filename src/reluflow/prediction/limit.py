@@ -6,8 +6,9 @@ import time
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape.bound import max_G
 from reluflow.network import Network
@@ -19,8 +20,6 @@ from reluflow.prediction.starts import Start, from_directions, from_infinite_wid
 from reluflow.prediction.transit import remaining_loss
 from reluflow.problem import Problem
 from reluflow.runtime.interrupt import Interrupt
-
-Array = NDArray[np.float64]
 
 _AT_REST = 20.0  # relaxation times that a plateau lasts if a run is to come to rest on it
 _RESTLESS = 1000.0  # log(1/scale) beyond which a plateau is said to need a very small scale

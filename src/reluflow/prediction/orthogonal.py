@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Indices, Mask
 from reluflow.network import Network
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.prediction.orthogonal_result import ProcessBuilder
 from reluflow.prediction.orthogonal_rounds import Rounds
 from reluflow.prediction.orthogonal_start import read_start
-from reluflow.prediction.process import Indices, Mask
 from reluflow.problem import Problem
 
 

@@ -11,12 +11,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Indices = NDArray[np.int64]
+from reluflow.arrays import Array, Indices, Mask
 
 _BLOCK = 1 << 18  # products <w_j, x_k> treated at once
 

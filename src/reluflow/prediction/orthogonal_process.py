@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array, Indices, Mask
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.prediction.orthogonal_offsets import half_fall
-from reluflow.prediction.process import Array, Indices, JumpProcess, Mask
+from reluflow.prediction.process import JumpProcess
 
 
 def signed_parts(y: Array) -> list[tuple[float, Mask, float]]:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from reluflow.arrays import Array, Mask
 from reluflow.network import Network
 from reluflow.prediction.orthogonal_offsets import aligned_offsets, jump_offsets
 from reluflow.prediction.orthogonal_process import OrthogonalProcess, signed_parts
 from reluflow.prediction.orthogonal_rounds import Story
 from reluflow.prediction.orthogonal_start import Start
-from reluflow.prediction.process import Array, Lazy, Mask
+from reluflow.prediction.process import Lazy
 
 
 class ProcessBuilder:

@@ -9,14 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Array, Mask, frozen_array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.problem.losses import HalfSquare
-from reluflow.problem.problem import frozen_array
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _ORTHONORMAL = 1e-8  # largest error of X X^T
 _EXACT = 2e10  # products for which X X^T is formed; beyond it, it is applied to random vectors

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag, null_space
 
+from reluflow.arrays import Array
 from reluflow.landscape.alignment import D
 from reluflow.prediction.crew import Crew, first_total
-
-Array = NDArray[np.float64]
 
 ON = 1e-10  # |<v, x_k>| <= ON |x_k|: the neuron lies on the hyperplane
 _RANK = 1e-11  # singular values below this, relative, are flat directions

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Array, Indices, Mask
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.prediction.lazy import Lazy, log_inverse
@@ -17,9 +18,6 @@ from reluflow.problem import Problem
 
 __all__ = ["ENDINGS", "JumpProcess", "Lazy", "log_inverse"]
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Indices = NDArray[np.int64]
 
 ON_BALANCE = ", exact balance"
 """Added to an ending that holds for exactly balanced starts, |a| = |w|, alone."""

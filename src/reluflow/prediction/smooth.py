@@ -11,12 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
+from reluflow.arrays import Array
 from reluflow.prediction.crew import Crew
-
-Array = NDArray[np.float64]
 
 _SMALL = 1e-6  # a neuron this small beside the largest is not for this solver: its log is needed
 _PARTS = 2  # pieces of constant pull for the tracers in one step of the solver

@@ -18,14 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from reluflow.arrays import Array, Indices, Sides
 from reluflow.prediction.balance import BELOW, Shrunk
-from reluflow.prediction.crew import NO_RATE, Crew, Settled, Sides, first_total
+from reluflow.prediction.crew import NO_RATE, Crew, Settled, first_total
 from reluflow.prediction.polish import ON
 from reluflow.prediction.transit import STOPPED, Transit, transit
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 SPENT = "the budget of jumps is spent and neurons still grow"
 BUDGET = (STOPPED, SPENT)

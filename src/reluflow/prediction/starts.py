@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import KDTree
 
+from reluflow.arrays import Array, Sides
 from reluflow.errors import ReluflowError
 from reluflow.landscape.early import most_events
 from reluflow.landscape.extremal import extremal_vectors
 from reluflow.network import Network
-from reluflow.prediction.crew import Sides, first_total, settling_times
+from reluflow.prediction.crew import first_total, settling_times
 from reluflow.prediction.staircase import Jump, Unit, rounded_rate
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 _NAMED = 6  # neurons listed of many
 _ENDS = GROWS, STILL, SHRINKS, RESTS, UNRESOLVED = range(5)

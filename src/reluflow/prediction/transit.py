@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from scipy.interpolate import KroghInterpolator
 from scipy.optimize import brentq
 
+from reluflow.arrays import Array
 from reluflow.prediction.arrival import Arrival, arrival, ride_tail
 from reluflow.prediction.crew import Crew, Settled, first_total
 from reluflow.prediction.polish import clean_pull
 from reluflow.prediction.smooth import smooth_leg
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
 STOPPED = "stopped before the next critical point"

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import beta, betainc
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-
-Array = NDArray[np.float64]
 
 
 def check_smoothing(value: Any) -> float:

@@ -19,12 +19,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-
-Array = NDArray[np.float64]
 
 KERNEL_SQUARE, KERNEL_LOGISTIC, KERNEL_EXPONENTIAL = 0, 1, 2
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.report.traces import Image, Line, Panel, Points, Trace
 
-Array = NDArray[np.float64]
 Extent = tuple[float, float, float, float]
 
 _PLUS, _MINUS = "#b2182b", "#2166ac"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.report.axes import NEGATIVE, NEUTRAL, POSITIVE
 from reluflow.report.traces import Line, Panel, Rule, Trace
@@ -16,7 +17,6 @@ from reluflow.trajectory.observables import OBSERVABLES
 if TYPE_CHECKING:
     from reluflow.prediction.process import JumpProcess
 
-Array = NDArray[np.float64]
 
 LINES = 120  # neurons drawn at most, the largest at the end; the title says how many
 _REACHED = 0.95  # cosine from which a neuron has its direction

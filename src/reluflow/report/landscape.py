@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import G
 from reluflow.landscape.extremal import ExtremalVectors, extremal_vectors
@@ -17,7 +18,6 @@ from reluflow.report.neurons import plot_neurons
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 __all__ = ["plot_alignment_circle", "plot_alignment_sphere", "plot_neurons", "plot_values"]
 

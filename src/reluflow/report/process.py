@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.prediction.process import JumpProcess, log_inverse
 from reluflow.report.axes import DATA, new_axes
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from reluflow.trajectory import Trajectory
 
-Array = NDArray[np.float64]
 
 _PREDICTED, _SIMULATED, _DORMANT = "0.15", "tab:blue", "0.75"
 _LINES = 200  # exponents drawn at most; the title says how many were left out

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.prediction.process import JumpProcess
 from reluflow.report.axes import DATA, HYPERPLANES, NEGATIVE, NEUTRAL, POSITIVE
-
-Array = NDArray[np.float64]
 
 _MANY = 2000  # dots drawn at most
 _PARALLEL = 1e-6  # 1 - cosine of neurons drawn as one

@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import initialize
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 
 def xor_capture(m: int, rng: np.random.Generator, points: Any = None) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import D
 from reluflow.landscape.extremal import extremal_vectors
 from reluflow.problem import Problem
 
-Array = NDArray[np.float64]
 _SAME = 0.999  # cosine of two ends that count as one direction
 
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.trajectory.trajectory import Trajectory
 
-Array = NDArray[np.float64]
 _TITLES = ("phase", "from", "until", "loss")
 _HEAD, _TAIL = 16, 5  # rows shown at the start and end of a long table
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow._version import __version__
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -19,8 +20,6 @@ from reluflow.trajectory.save import Save
 from reluflow.trajectory.states import States
 from reluflow.trajectory.status import Status
 from reluflow.trajectory.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 
 def provenance() -> dict[str, str]:

@@ -6,12 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from reluflow.arrays import Array
 from reluflow.network import Network
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.network import Network
 from reluflow.optimum.certificate_file import Certificate
 from reluflow.optimum.proofs.rounding import exact_outputs, tidy
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 ROOM = (1e-13, 1e-11, 1e-9, 1e-7)  # by how much bounds are widened, tried in turn
 MOST_PRODUCTS = 300_000  # products of weights and samples done exactly; beyond them CHECKED

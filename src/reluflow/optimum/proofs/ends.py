@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.network import Network
 from reluflow.optimum.certificate_file import Certificate, Report
 from reluflow.optimum.kkt import kkt
@@ -25,8 +25,6 @@ from reluflow.optimum.proofs.rounding import below, sides_of, tidy
 from reluflow.optimum.proofs.stationary import stationary_proofs
 from reluflow.optimum.stationarity_result import Stationarity
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 LOOSE = 1e-2  # larger KKT residuals certify nothing
 

@@ -6,13 +6,11 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.network import Network
 from reluflow.optimum.proofs.rounding import above, below, sides_of
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 ROOM = 1e-13  # relative width of the bounds of times
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.optimum.kkt import KKT
 from reluflow.optimum.proofs.rounding import sides_of
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 SMALL = 1e-6  # relative size below which a multiplier or a neuron is left out at first
 REPAIRS, STEPS = 12, 40

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.network import Network
 from reluflow.optimum.certificate_file import Certificate
 from reluflow.optimum.max_margin import NetworkMargin, max_margin
@@ -22,8 +22,6 @@ from reluflow.optimum.proofs.attempt import (
 from reluflow.optimum.proofs.rounding import above, below, exact_outputs, tidy
 from reluflow.optimum.proofs.trees import sign_tree
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 GAP = 1e-6  # bounds further apart than this (relative) certify nothing
 

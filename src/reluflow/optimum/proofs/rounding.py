@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from reluflow.arrays import Array
 
 SMALLEST = 2.0**-290  # the checker refuses numbers below 2^-300
 

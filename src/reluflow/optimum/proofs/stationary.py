@@ -20,12 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
+from reluflow.arrays import Array, Mask
 from reluflow.optimum.proofs.rounding import sides_of
 from reluflow.optimum.stationarity_result import Stationarity
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 INSIDE = (1e-5, 1e-3, 1e-9)  # slopes this far inside [leak, 1] are those of a neuron held on a kink
 CLOSE = 1e-6  # neurons of one face with 1 - cosine below this move as one

@@ -13,11 +13,9 @@ the bound; with all of them decided and the best h this is the maximum itself.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 MOST_NODES = 20_000
 ALLOWANCE = 1e-14  # relative, for the rounding of the norms computed here

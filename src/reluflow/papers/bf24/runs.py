@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from reluflow.arrays import Array, Mask
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.invariants import dead
 from reluflow.network import Network, initialize
 from reluflow.papers.bf24.claims.data import least_squares
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 EPS, EPS2, EPS3 = 0.25, 0.05, 0.05  # thresholds of the phases: time tau, norm, distance to beta*
 
@@ -151,12 +148,12 @@ class Story:
         return float(values[0]), float(values[-1])
 
     @cached_property
-    def positive(self) -> Bools:
+    def positive(self) -> Mask:
         """I: a > 0 at the start and active somewhere."""
         return np.asarray((self.start.a > 0) & ~dead(self.problem, self.start))
 
     @cached_property
-    def negative(self) -> Bools:
+    def negative(self) -> Mask:
         """N: a < 0 at the start and active somewhere."""
         return np.asarray((self.start.a < 0) & ~dead(self.problem, self.start))
 
@@ -208,5 +205,5 @@ class Story:
         return np.array([p.pull_at(p.outputs(net)) @ p.X for net in self.path])
 
 
-def _first(true: Bools) -> int | None:
+def _first(true: Mask) -> int | None:
     return int(np.argmax(true)) if true.any() else None

@@ -6,17 +6,15 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_expit
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Hypothesis
 from reluflow.network import Network, initialize
 from reluflow.papers.llwa21.claims.assumptions import sides
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 
 def in_unit_ball(problem: Problem) -> Problem:

@@ -10,13 +10,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.network import Network, initialize
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 EXPONENTS = (10, 40, 100)  # scales 1e-10, 1e-40, 1e-100
 GRID = 400  # records spread over the whole run

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.problem.losses import HalfSquare, Loss, as_loss
 
-Array = NDArray[np.float64]
 Rng = int | np.random.Generator | np.random.SeedSequence | None
 
 

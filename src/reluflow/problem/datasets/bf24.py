@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.problem.datasets._common import Array, Rng, angle_of, is_square, number, whole
+from reluflow.arrays import Array
+from reluflow.problem.datasets._common import Rng, angle_of, is_square, number, whole
 from reluflow.problem.losses import Loss, as_loss
 from reluflow.problem.problem import Problem
 

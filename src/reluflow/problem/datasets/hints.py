@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array, frozen_array
 from reluflow.errors import ReluflowError
-from reluflow.problem.datasets._common import Array, hard_margin, number
+from reluflow.problem.datasets._common import hard_margin, number
 from reluflow.problem.losses import Logistic, Loss, as_loss
-from reluflow.problem.problem import Problem, frozen_array
+from reluflow.problem.problem import Problem
 
 #: Base data of Figure 1 right (ours): inputs and labels.
 BASE_X = ((0.5, 0.3), (0.6, -0.4), (0.9, 0.5), (-0.5, 0.35), (-0.7, -0.3), (-0.45, -0.1))

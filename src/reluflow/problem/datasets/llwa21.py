@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.problem.datasets._common import Array, Rng, hard_margin, number, whole
+from reluflow.problem.datasets._common import Rng, hard_margin, number, whole
 from reluflow.problem.losses import Loss, as_loss
 from reluflow.problem.problem import Problem
 

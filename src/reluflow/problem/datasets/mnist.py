@@ -12,10 +12,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import frozen_array
 from reluflow.errors import ReluflowError
 from reluflow.problem.datasets._common import whole
 from reluflow.problem.losses import Loss, as_loss
-from reluflow.problem.problem import Problem, frozen_array
+from reluflow.problem.problem import Problem
 
 Bytes = NDArray[np.uint8]
 

@@ -17,8 +17,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.problem.datasets._common import Array
 from reluflow.problem.problem import Problem
 
 _UNREADABLE = (

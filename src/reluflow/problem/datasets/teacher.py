@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.problem.datasets._common import Array, Rng, hard_margin, number, whole
+from reluflow.problem.datasets._common import Rng, hard_margin, number, whole
 from reluflow.problem.datasets.llwa21 import symmetric_problem
 from reluflow.problem.losses import Loss, as_loss
 from reluflow.problem.problem import Problem

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array, frozen_array
 from reluflow.errors import ReluflowError
-from reluflow.problem.datasets._common import Array, Rng, number, whole
+from reluflow.problem.datasets._common import Rng, number, whole
 from reluflow.problem.losses import Loss, as_loss
-from reluflow.problem.problem import Problem, frozen_array
+from reluflow.problem.problem import Problem
 
 #: Points whose orbit makes :func:`xor_orbit`.
 ORBIT_POINTS = ((0.88, 0.05, 0.06), (0.85, 0.08, -0.03), (0.9, 0.045, 0.1))

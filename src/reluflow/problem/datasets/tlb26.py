@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow.arrays import Array, frozen_array
 from reluflow.errors import ReluflowError
-from reluflow.problem.datasets._common import Array, Rng, is_square, whole
+from reluflow.problem.datasets._common import Rng, is_square, whole
 from reluflow.problem.losses import Loss, as_loss
-from reluflow.problem.problem import Problem, frozen_array
+from reluflow.problem.problem import Problem
 
 LABEL_LAWS = ("half_normal", "normal", "ones", "signs")
 

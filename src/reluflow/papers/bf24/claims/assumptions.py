@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
@@ -15,8 +14,6 @@ from reluflow.papers.bf24.claims.definitions import extremal_by_patterns
 from reluflow.papers.bf24.claims.ends import draw_set
 from reluflow.papers.bf24.claims.landscape import sides_of_assumption5
 from reluflow.problem import Problem, datasets, losses
-
-Array = NDArray[np.float64]
 
 
 def lipschitz(loss: losses.Loss) -> tuple[float, float]:

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array, Sides
 from reluflow.claims.claim import predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.landscape import arrangement
 from reluflow.papers.bf24.claims.data import MOST_CONES, cones, extreme_samples, least_squares
 from reluflow.problem import Problem
 
-Array = NDArray[np.float64]
-Patterns = NDArray[np.int8]
 TOL = 1e-9
 
 
@@ -38,8 +36,8 @@ class Margins:
 
 
 @lru_cache(maxsize=256)
-def _listed(data: bytes, n: int, d: int) -> tuple[Patterns, Array, Patterns]:
-    """Patterns of all faces, unit rays of the arrangement and their patterns."""
+def _listed(data: bytes, n: int, d: int) -> tuple[Sides, Array, Sides]:
+    """Sides of all faces, unit rays of the arrangement and their patterns."""
     X = np.frombuffer(data).reshape(n, d)
     N = X / np.linalg.norm(X, axis=1, keepdims=True)
     faces = arrangement.patterns(N, 1e-10)
@@ -47,8 +45,8 @@ def _listed(data: bytes, n: int, d: int) -> tuple[Patterns, Array, Patterns]:
     return faces, lines, sides
 
 
-def faces_of(problem: Problem) -> tuple[Patterns, Array, Patterns]:
-    """Patterns of all faces, unit rays of the arrangement of X and their patterns."""
+def faces_of(problem: Problem) -> tuple[Sides, Array, Sides]:
+    """Sides of all faces, unit rays of the arrangement of X and their patterns."""
     return _listed(np.ascontiguousarray(problem.X).tobytes(), *problem.X.shape)
 
 

@@ -6,14 +6,12 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 MOST_SAMPLES = 200  # beyond which one program for each sample takes too long
 MOST_CONES = 300  # beyond which the constants of Theorem 1 take too long

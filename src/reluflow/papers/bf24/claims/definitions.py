@@ -13,9 +13,8 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 NONE = 1e-12  # |D| over sum_k |c_k| |x_k| below which D is 0
 EDGE = 1e-10  # products over |w| |x_k| below which w lies on the hyperplane of sample k

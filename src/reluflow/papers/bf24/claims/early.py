@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.landscape import align, constants, early, extremal_vectors
@@ -18,8 +17,6 @@ from reluflow.network import Network, initialize
 from reluflow.papers.bf24.claims.definitions import NONE, planar_constants, planar_faces, pull_size
 from reluflow.papers.bf24.claims.faces import random_problems
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 TINY = -200.0  # log of a scale at which f is felt long after the neurons have turned
 

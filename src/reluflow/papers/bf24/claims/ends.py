@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import dominated_start, half_square, no_leak
@@ -22,7 +22,6 @@ from reluflow.papers.bf24.claims.data import (
 from reluflow.papers.bf24.runs import converged
 from reluflow.problem import Problem, datasets
 
-Array = NDArray[np.float64]
 SCALES = (-10.0, -40.0, -400.0)  # logarithms
 STEP = (
     "The step 1e-3 is that of the paper's code, taken after a first try: with 1e-2 a network of "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.invariants import ROUNDING, dead
@@ -18,8 +19,6 @@ from reluflow.papers.bf24.claims.cones import least_mean
 from reluflow.papers.bf24.claims.data import dominance, extreme_samples
 from reluflow.papers.bf24.runs import Story, log_gain, phased, ratios, state_at
 from reluflow.prediction.limit import limit
-
-Array = NDArray[np.float64]
 
 
 def _reached(*records: int | None) -> Hypothesis:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
@@ -26,8 +26,6 @@ from reluflow.papers.bf24.claims.faces import (
     random_problems,
 )
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 OUTER = (0, 2)  # Kset of three points in the boxes
 CORNERS = np.array(list(np.ndindex(*(2,) * 9)), dtype=float)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.invariants import moved
@@ -22,8 +23,6 @@ from reluflow.landscape import D, pattern
 from reluflow.network import Network
 from reluflow.papers.bf24.claims.cones import margins
 from reluflow.papers.bf24.runs import Story, phased, ratios
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-13  # of losses near 1, below which their excess over the limit says nothing
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_most, equals
 from reluflow.landscape import constants, extremal_vectors
 from reluflow.network import Network, initialize
 from reluflow.optimum.stationarity import stationarity
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 ON = 1e-9  # |<w, x>| / (|w||x|) up to which w lies on the hyperplane of x
 ZERO = 1e-12  # |D| that is rounding

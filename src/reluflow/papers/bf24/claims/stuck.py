@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.verdict import at_least
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 SECTORS = 72  # of 5 degrees
 SETTLED = 20.0  # time by which the first neuron has grown and few others still turn

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
 from reluflow.gradientflow.flow import flow
@@ -20,8 +21,6 @@ from reluflow.report.panels import function_panel, neurons_panel
 from reluflow.report.traces import Line, Panel, Picture, Points, Rule
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases, phases
-
-Array = NDArray[np.float64]
 
 FIGURE3: dict[str, Any] = {
     "m": 200_000,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
 from reluflow.errors import ReluflowError
@@ -20,8 +21,6 @@ from reluflow.report.traces import Line, Panel, Picture, Rule, Trace
 from reluflow.trajectory import Trajectory, geometric
 from reluflow.trajectory.observables import Observable
 from reluflow.trajectory.phases import phases
-
-Array = NDArray[np.float64]
 
 FIGURE2: dict[str, Any] = {
     "m": 200_000,

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import assumption, claim, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
@@ -22,8 +22,6 @@ from reluflow.claims.hypotheses import (
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 BRANCH = 4  # kind of event at which a flow has several continuations
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, at_least, at_most
@@ -17,8 +17,6 @@ from reluflow.papers.llwa21.claims.assumptions import means_separate, sides
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 from reluflow.trajectory.observables import slopes, velocity
-
-Array = NDArray[np.float64]
 
 
 def states(seed: int, draws: int) -> Iterator[tuple[Problem, Network, np.random.Generator]]:

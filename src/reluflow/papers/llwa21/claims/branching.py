@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import orthogonally_separable
@@ -14,8 +14,6 @@ from reluflow.papers.llwa21.claims.assumptions import branchings, sides
 from reluflow.papers.llwa21.runs import early_rate, in_unit_ball, until
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
-
-Array = NDArray[np.float64]
 
 SMALL, EPS = 1e-3, 0.1  # r and eps of Assumptions 4.6, A.6 in the flows looked at
 

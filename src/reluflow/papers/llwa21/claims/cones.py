@@ -8,8 +8,8 @@ from functools import cache, cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, some_leak, unit_ball
@@ -20,8 +20,6 @@ from reluflow.papers.llwa21.claims.general import principal_gap
 from reluflow.papers.llwa21.runs import in_unit_ball
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
-
-Array = NDArray[np.float64]
 
 RTOL = 1e-10
 STAY = 15.0  # T0 of Lemma G.3 in units of 1/lambda0-

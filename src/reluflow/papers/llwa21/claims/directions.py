@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import margin_loss, separable, symmetric_data
@@ -18,8 +18,6 @@ from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.assumptions import sup_error, symmetric
 from reluflow.papers.llwa21.runs import direction, least_margin
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 NEAR = 0.01  # KKT residual up to which a direction is taken for nearly KKT
 

@@ -9,14 +9,13 @@ from numpy.polynomial import Legendre
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 RTOL = 1e-11  # of the runs
 SLOPE = 1e-7  # RTOL times what differentiating a polynomial through the records costs, nodes^2

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import (
     Found,
     Predicate,
@@ -41,8 +41,6 @@ from reluflow.papers.llwa21.claims.assumptions import (
 )
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
-
-Array = NDArray[np.float64]
 
 SUPPORT_TOL = 1e-7  # relative, for equal margins on the support set
 CLOSE = 1e-6  # relative, below which two margins are not told apart

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
@@ -18,8 +18,6 @@ from reluflow.papers.llwa21.claims.cones import LOGS, Growth, growth
 from reluflow.papers.llwa21.claims.near_zero import Departure
 from reluflow.papers.llwa21.runs import embed, m_distance
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 LARGER = (-16.0, -22.0, -28.0)  # log sigma at which negative neurons are still felt
 SIZES = (0.08, 0.04, 0.02)  # r times the largest |b_k|

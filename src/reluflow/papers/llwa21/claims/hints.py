@@ -6,8 +6,8 @@ import math
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import mean_logistic, separable, some_leak
@@ -28,8 +28,6 @@ from reluflow.papers.llwa21.claims.one_neuron import flipped
 from reluflow.papers.llwa21.runs import least_margin, margin, none_met, until
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
-
-Array = NDArray[np.float64]
 
 RATIOS = {0.05: 2.478, 0.1: 1.442}  # eps -> largest margin over eps/2, noted for K = 1/2
 PROVEN = (

@@ -6,8 +6,8 @@ import math
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, at_least, at_most
@@ -16,8 +16,6 @@ from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.directions import pair
 from reluflow.papers.llwa21.runs import direction, embed, margin, smoothed, squared_norm, until
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 POWER = 1.5  # kappa of Lemma F.10, between L/2 = 1 and L = 2
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, assumption, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import mean_logistic, some_leak, unit_ball
@@ -20,8 +21,6 @@ from reluflow.papers.llwa21.claims.bounds import m_norm
 from reluflow.papers.llwa21.claims.phase1 import draw, mixture
 from reluflow.papers.llwa21.runs import early_rate, in_unit_ball, m_distance, two_neurons
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 RTOL = 1e-10
 ALIGNED = 1e-9  # relative, for |G| = lambda and a = sgn(G) |w|

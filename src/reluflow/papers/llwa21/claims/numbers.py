@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network, initialize
@@ -14,8 +14,6 @@ from reluflow.optimum.max_margin import margin_bound, max_margin
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import HalfSquare, Logistic
 from reluflow.trajectory.observables import velocity
-
-Array = NDArray[np.float64]
 
 
 def outputs_of(problem: Problem, theta: Array, m: int) -> Array:

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
@@ -41,8 +41,6 @@ from reluflow.papers.llwa21.claims.general import (
 )
 from reluflow.papers.llwa21.runs import least_margin, margin, smoothed, until
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 
 def flipped(problem: Problem) -> Problem:

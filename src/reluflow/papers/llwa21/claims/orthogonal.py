@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import margin_loss, no_leak, orthogonally_separable
@@ -21,8 +21,6 @@ from reluflow.papers.llwa21.claims.directions import NEAR, near_kkt
 from reluflow.papers.llwa21.runs import least_margin, squared_norm, until
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
-
-Array = NDArray[np.float64]
 
 
 def class_solutions(problem: Problem) -> tuple[Array, Array]:

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import some_leak, symmetric_data, unit_ball
@@ -19,8 +19,6 @@ from reluflow.papers.llwa21.claims.assumptions import branchings
 from reluflow.papers.llwa21.claims.bounds import m_norm
 from reluflow.papers.llwa21.runs import early_rate, in_unit_ball, m_distance, none_met
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 RTOL = 1e-10
 SIZES = (0.2, 0.1, 0.05, 0.02)  # r

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
@@ -19,8 +19,6 @@ from reluflow.papers.llwa21.claims.near_zero import Departure
 from reluflow.papers.llwa21.claims.phase1 import MU_TILDE, draw, mixture, start_size
 from reluflow.papers.llwa21.runs import early_rate, embed, m_distance, none_met, two_neurons
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 RTOL = 1e-10
 SMALL = 1e-7  # r of the flow that stands for the limit r -> 0, which it reaches up to O(r^2)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import separable, some_leak, unit_ball
@@ -26,8 +26,6 @@ from reluflow.papers.llwa21.claims.general import (
 )
 from reluflow.papers.llwa21.runs import margin, squared_norm
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 
 def primal_on_grid(problem: Problem, angles: int) -> float:

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
@@ -42,8 +42,6 @@ from reluflow.papers.llwa21.runs import (
     until,
 )
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 REACHED = (50.0, 500.0, 2000.0)  # q_min at which the margin is looked at
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.gradientflow.flow import flow
 from reluflow.network import Network
@@ -16,8 +16,6 @@ from reluflow.problem import Problem
 from reluflow.problem.losses import Logistic
 from reluflow.report.traces import Image, Line, Panel, Picture, Points, Trace
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 LEAK, FIRST, NUDGE = 0.2, 0.15, 1e-7
 CROSS, SLIDE, BRANCH = 1, 2, 4

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.verdict import at_least, at_most
 from reluflow.network import Network
 from reluflow.papers.figure import Drawn, figure
@@ -15,8 +15,6 @@ from reluflow.papers.llwa21.figures.teacher import LEAK, MEASURED, NAMES, SIZES,
 from reluflow.problem import Problem, datasets
 from reluflow.report.boundary import boundary_panel
 from reluflow.report.traces import Line, Panel, Picture, Rule
-
-Array = NDArray[np.float64]
 
 EXTENT = (-3.6, 3.6, -3.6, 3.6)
 

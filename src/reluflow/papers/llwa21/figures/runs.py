@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.gradientflow.flow import flow
 from reluflow.gradientflow.stops import loss_below
 from reluflow.network import Network, initialize
@@ -19,8 +19,6 @@ from reluflow.problem import Problem, datasets
 from reluflow.report.boundary import Extent, boundary_panel
 from reluflow.report.traces import Line, Panel, Points, Rule, Trace
 from reluflow.trajectory import Trajectory, every
-
-Array = NDArray[np.float64]
 
 M, SCALE = 20, 1e-3  # width (ours) and factor of the He law (the paper's)
 BLACK, ORANGE, PURPLE, TEAL = "black", "darkorange", "darkviolet", "teal"

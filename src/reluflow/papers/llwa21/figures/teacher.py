@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.gradientflow.flow import flow
 from reluflow.gradientflow.stops import loss_below
@@ -21,8 +21,6 @@ from reluflow.papers.figure import Drawn, figure
 from reluflow.problem import Problem, datasets
 from reluflow.report.traces import Band, Line, Panel, Picture, Points, Rule, Trace
 from reluflow.sweeps import sweep
-
-Array = NDArray[np.float64]
 
 SIZES = tuple(range(10, 101, 10))
 FEW = (10, 40, 70, 100)  # sizes of the second leak

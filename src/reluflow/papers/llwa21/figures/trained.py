@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.optimum.kkt import kkt
 from reluflow.papers.figure import Drawn, figure
@@ -17,8 +17,6 @@ from reluflow.report.boundary import boundary_panel
 from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.sweeps import sweep
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 PANELS = {"left": "(a) symmetric", "middle": "(b) one neuron wins", "right": "(c) hints"}
 VIEWS = {

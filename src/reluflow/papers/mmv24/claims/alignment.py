@@ -10,6 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
@@ -24,8 +25,6 @@ from reluflow.network import Network
 from reluflow.papers.mmv24.claims.constants import both_classes, elsewhere, not_aligned, small_start
 from reluflow.papers.mmv24.claims.traps import SURE
 from reluflow.papers.mmv24.claims.walk import Walk, near_run, practical_run, scoped_run
-
-Array = NDArray[np.float64]
 
 DATA = [gradient_flow, margin_loss, no_leak, both_classes, positively_correlated]
 START = [balanced_start, not_aligned]

@@ -9,16 +9,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, Outcome, Predicate, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import least_cosine
 from reluflow.claims.run import as_found
 from reluflow.network import Network
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 LESS = 1 - 1e-9  # open conditions are met by so much less
 ALONG = 1e-28  # sin^2 of an angle that is rounding

@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Hypothesis, at_most
@@ -28,8 +29,6 @@ from reluflow.papers.mmv24.claims.early import (
 )
 from reluflow.papers.mmv24.claims.traps import sides
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-14
 SHARE = 0.1  # of the bound of Lemma 10 up to which differences may err

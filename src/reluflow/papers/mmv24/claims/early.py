@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.claims.claim import Outcome, assumption, claim
 from reluflow.claims.evidence import Evidence
@@ -30,8 +29,6 @@ from reluflow.papers.mmv24.claims.constants import (
 )
 from reluflow.papers.mmv24.claims.traps import sides
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 EARLY = [gradient_flow, early_loss, balanced_start, early_scale]
 LEAKS = (0.1, 0.5, 0.99)  # the paper's 1 is a linear network, which Problem refuses

@@ -8,8 +8,8 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.hypotheses import least_cosine
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
@@ -19,8 +19,6 @@ from reluflow.papers.mmv24.claims.early import unit_start
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
 from reluflow.trajectory.observables import velocity
-
-Array = NDArray[np.float64]
 
 
 @experiment("MMV24-T1.0", quick={"draws": 20}, full={"draws": 1000})

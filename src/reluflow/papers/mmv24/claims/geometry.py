@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import least_cosine, margin_loss, positively_correlated
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.problem import Problem, datasets
 
-Array = NDArray[np.float64]
 MU = [margin_loss, positively_correlated]
 SAMPLES = 2000
 

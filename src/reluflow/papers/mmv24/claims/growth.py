@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from reluflow.arrays import Array
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Hypothesis
 from reluflow.network import Network
 from reluflow.papers.mmv24.claims.early import unit_start
 from reluflow.papers.mmv24.claims.walk import Walk
 from reluflow.problem import datasets
-
-Array = NDArray[np.float64]
 
 LEVEL = 0.25  # output at which t_2 is read
 

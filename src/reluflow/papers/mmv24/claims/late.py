@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start
@@ -18,8 +18,6 @@ from reluflow.papers.mmv24.claims.alignment import DATA, NEEDS, SCOPE
 from reluflow.papers.mmv24.claims.constants import early_scale, elsewhere
 from reluflow.papers.mmv24.claims.growth import Growth, long_run
 from reluflow.papers.mmv24.claims.walk import scoped_run
-
-Array = NDArray[np.float64]
 
 SMALL = 1e-10  # outputs below which the early law is exact to the tolerance
 ROUND = 5.0  # tanh of it is 1 - 1e-4

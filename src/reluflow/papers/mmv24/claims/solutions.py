@@ -8,8 +8,8 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.hypotheses import balance, least_cosine
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
@@ -17,8 +17,6 @@ from reluflow.network import Network, initialize
 from reluflow.papers.mmv24.claims.states import random_state
 from reluflow.problem import datasets
 from reluflow.problem.losses import Exponential, Logistic, Loss
-
-Array = NDArray[np.float64]
 
 LONG = 2.0  # time by which TOY6 has aligned
 LOSSES: tuple[Loss, ...] = (Exponential(), Logistic(), Logistic(factor=2.0))

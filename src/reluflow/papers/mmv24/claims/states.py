@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_most, equals
 from reluflow.network import Network
 from reluflow.problem import Problem, datasets, losses
 from reluflow.trajectory.observables import velocity
-
-Array = NDArray[np.float64]
 
 
 @experiment("MMV24-L2")

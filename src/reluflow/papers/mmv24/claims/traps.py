@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, Outcome, claim, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
@@ -25,7 +26,6 @@ from reluflow.network import Network, initialize
 from reluflow.papers.mmv24.claims.constants import Constants, elsewhere
 from reluflow.problem import Problem, datasets
 
-Array = NDArray[np.float64]
 GIVEN = [gradient_flow, positively_correlated, margin_loss, no_leak, balanced_start]
 SURE = 1e-9  # relative distance to a hyperplane below which a side is not counted
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Skipped
@@ -15,8 +15,6 @@ from reluflow.problem import Problem, datasets
 from reluflow.report.traces import Image, Panel
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.observables import Observable, cosines
-
-Array = NDArray[np.float64]
 
 WIDTH, STD, LR, STEPS = 50, 1e-6, 2e-3, 15_000
 EVERY = 50  # steps between records

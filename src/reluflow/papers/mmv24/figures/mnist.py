@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.hypotheses import least_cosine
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.gradientflow.flow import flow
@@ -31,8 +31,6 @@ from reluflow.papers.mmv24.figures.digits import (
 from reluflow.papers.mmv24.figures.drift import NEGATIVE, POSITIVE
 from reluflow.report.images import directions_picture
 from reluflow.report.traces import Band, Line, Panel, Picture, Rule, Trace
-
-Array = NDArray[np.float64]
 
 PAIRS = {"F5": (1, 0), "F10": (3, 8), "F11": (1, 7)}
 QUICK: dict[str, Any] = {"per_class": 300, "descent": False}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.verdict import at_least, at_most
 from reluflow.descent import descend
 from reluflow.network import Network
@@ -13,8 +13,6 @@ from reluflow.papers.mmv24.figures.digits import LR, digits, small_start
 from reluflow.problem import Problem
 from reluflow.report.traces import Line, Panel, Picture, Rule, Trace
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 IMAGES, BATCH = 12_665, 2_000  # of the paper's training set
 MEASURED = ("change_norms", "change_directions")

@@ -10,6 +10,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array, Mask
 from reluflow.landscape.align import Alignment, align
 from reluflow.landscape.bound import max_G
 from reluflow.landscape.extremal import extremal_vectors
@@ -17,9 +18,6 @@ from reluflow.network import Network, initialize
 from reluflow.papers.tk24.claims.four_neurons import tight_orbit
 from reluflow.problem import Problem, datasets, losses
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 TIE = 1e-9  # relative difference of rates that counts as none
 RTOL = 1e-10  # of the flows

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, assumption, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
@@ -24,8 +24,6 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, e
 from reluflow.network import Network, axis_start
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.observables import velocity
-
-Array = NDArray[np.float64]
 
 
 def spread(problem: Problem) -> float:

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
@@ -20,8 +21,6 @@ from reluflow.papers.tk24.claims.four_neurons import spread, xor_symmetric
 from reluflow.papers.tk24.claims.setting import narrow
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.observables import OBSERVABLES
-
-Array = NDArray[np.float64]
 
 SMALL_LOSS = math.log(1e-13)
 # uneven starts; from four equal norms there is nothing to even out

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.landscape import extremal_vectors
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 
 def climbing_shares(values: Array) -> dict[int, float]:

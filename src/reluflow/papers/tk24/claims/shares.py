@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.network import Network, axis_start
@@ -21,8 +22,6 @@ from reluflow.papers.tk24.claims.late import Ending, distance, ending, margin_ra
 from reluflow.papers.tk24.claims.setting import smoothed_orbit, xor_setting
 from reluflow.papers.tk24.claims.sphere import Sphere
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 RTOL = 1e-10
 EARLY, LATE = -30.0, -300.0  # log L at which shares are read

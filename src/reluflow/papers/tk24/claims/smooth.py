@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import beta
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.papers.tk24.claims.setting import general_setting
 from reluflow.papers.tk24.claims.sphere import Sphere, ball_draw, skewed
 from reluflow.problem import datasets
 from reluflow.problem.activation import SmoothedRelu
-
-Array = NDArray[np.float64]
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)
 SLOPE_TOL = 0.02  # relative, for measured rates

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from scipy.special import beta
 
+from reluflow.arrays import Array
 from reluflow.problem import Problem, losses
 from reluflow.problem.activation import SmoothedRelu
-
-Array = NDArray[np.float64]
 
 STARTS = 64  # of the search for extrema
 TURNS = 6000  # most power steps of it

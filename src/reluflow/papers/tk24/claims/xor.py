@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
@@ -29,8 +29,6 @@ from reluflow.papers.tk24.claims.four_neurons import stays_in_the_plane as stays
 from reluflow.papers.tk24.claims.setting import narrow, smoothed_orbit, xor_draw, xor_setting
 from reluflow.papers.tk24.claims.sphere import Sphere
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 # axis, side and outer sign of the neurons that each of the four extrema takes
 CORNERS = ((0, 1, 1), (0, -1, 1), (1, 1, -1), (1, -1, -1))

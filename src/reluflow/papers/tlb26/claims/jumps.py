@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.landscape import D
@@ -14,8 +14,6 @@ from reluflow.network import Network
 from reluflow.papers.tlb26.claims.lemmas import FALLS, NEURON, RERUN, falls, inverse_log, slowest
 from reluflow.papers.tlb26.runs import Course, course, courses, draws, golden_course
 from reluflow.problem import Problem
-
-Array = NDArray[np.float64]
 
 
 def rise(c: Course, i: int, low: float, high: float) -> float:

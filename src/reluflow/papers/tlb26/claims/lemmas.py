@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.papers.tlb26.runs import Course, course, courses, draws
-
-Array = NDArray[np.float64]
 
 NEURON = 1e-3  # norm at which slow growth ends and rapid fitting begins
 FALLS = "least falls and rtol were chosen after first results, on seed 0"

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
 from reluflow.network import Network
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import Problem, datasets
-
-Array = NDArray[np.float64]
 
 
 @experiment("TLB26-E15", quick={"draws": 50}, full={"draws": 1000})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_most, equals
 from reluflow.landscape import align
@@ -17,8 +17,6 @@ from reluflow.prediction.limit import limit
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 # Algorithm 1 on y = (4, 3, 2, 1)/n, n = 4, by hand: S = 5, sqrt 13, sqrt 5; then 2, sqrt 5; then 1
 TAU1 = 4 / 5

@@ -9,13 +9,12 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.network import Network, initialize
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory import Trajectory
-
-Array = NDArray[np.float64]
 
 DRAW = 1923  # among 3000: every point covered, first jump near epoch 507,000
 L, LR, EPOCHS = 1000.0, 0.01, 1_100_000

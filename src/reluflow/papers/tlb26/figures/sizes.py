@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
 from reluflow.network import initialize
@@ -15,8 +15,6 @@ from reluflow.papers.figure import Drawn, figure
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.problem import datasets
 from reluflow.report.traces import Band, Line, Panel, Picture, Points, Trace
-
-Array = NDArray[np.float64]
 
 # mean ratios to the minimum that Algorithm 1 is known to give
 RATIOS_N = {16: 1.24, 64: 1.63, 256: 1.92, 1024: 2.13, 8192: 2.29}

@@ -1,0 +1,50 @@
+"""Types of arrays, and the checks an array or a number passes when it enters the library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reluflow.errors import ReluflowError
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Sides = NDArray[np.int8]  # -1, 0 or 1 per sample: the side of a kink a neuron is on
+
+
+def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
+    """A read-only float64 copy of ``value``, or a sentence saying why not."""
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError
+        array = np.array(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ReluflowError(
+            f"{name} holds entries that are not real numbers: expected a numeric array, "
+            "convert or drop the other columns"
+        ) from None
+    if array.ndim != ndim:
+        raise ReluflowError(
+            f"{name} has {array.ndim} dimension(s), expected {ndim}: got shape {array.shape}"
+            + (", use X.reshape(-1, 1) for one feature" if ndim == 2 and array.ndim == 1 else "")
+        )
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        place = ", ".join(str(i) for i in bad[0])
+        raise ReluflowError(
+            f"{name}[{place}] is {array[tuple(bad[0])]}: expected finite numbers only, "
+            f"drop or fill the {len(bad)} offending entr{'y' if len(bad) == 1 else 'ies'}"
+        )
+    array.setflags(write=False)
+    return array
+
+
+def real_number(value: Any, name: str) -> float:
+    """``value`` as a float, or a sentence saying why not."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ReluflowError(f"{name} must be a number, got {value!r}") from None
