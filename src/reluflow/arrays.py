@@ -48,3 +48,10 @@ def real_number(value: Any, name: str) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise ReluflowError(f"{name} must be a number, got {value!r}") from None
+
+
+def row_norms(W: Array) -> Array:
+    """Norms of rows, safe for entries as small as the smallest float."""
+    top = np.max(np.abs(W), axis=1)
+    safe = np.where(top > 0, top, 1.0)
+    return top * np.linalg.norm(W / safe[:, None], axis=1)

@@ -14,9 +14,10 @@ from reluflow.errors import ReluflowError
 from reluflow.explanation.explain import explain
 from reluflow.explanation.jumps import jumps
 from reluflow.explanation.simulate import Spaced, real_times
-from reluflow.explanation.words import count, feature_names, listed, loss_number, reads, samples
+from reluflow.explanation.words import feature_names, loss_number, reads, samples
 from reluflow.landscape.alignment import G
 from reluflow.landscape.estimate import estimated_directions
+from reluflow.runtime.words import count, join
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +260,7 @@ def test_images_of_many_pixels_end_in_a_verdict(tmp_path):
 def test_words():
     assert count(1, "neuron") == "one neuron"
     assert count(12, "neuron") == "12 neurons"
-    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert join(["a", "b", "c"]) == "a, b and c"
     assert samples([0, 1], 2) == "both samples"
     assert samples([0, 1, 2], 3) == "all 3 samples"
     assert samples([1], 3) == "sample 1"

@@ -17,9 +17,9 @@ from reluflow.explanation.jumps import _agreement
 from reluflow.explanation.page import _loss, _margins, in_real_time, page_of
 from reluflow.explanation.simulate import SlowDirection, Spent, real_times
 from reluflow.explanation.verdict import sentences
-from reluflow.explanation.words import share
 from reluflow.optimum import max_margin
 from reluflow.optimum.kkt_modes import settling_rate
+from reluflow.runtime.words import share
 
 
 @pytest.fixture(scope="module")

@@ -137,7 +137,7 @@ def orthogonally_separable(evidence: Evidence) -> tuple[bool, str]:
 @predicate("inputs in the unit ball")
 def unit_ball(evidence: Evidence) -> tuple[bool, str]:
     """max |x_i| <= 1."""
-    size = np.linalg.norm(evidence.problem.X, axis=1).max()
+    size = evidence.problem.norms.max()
     return size <= 1 + EXACT_TOL, f"max |x| = {size:.4g}"
 
 

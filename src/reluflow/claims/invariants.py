@@ -230,7 +230,7 @@ def dead_stay_dead(evidence: Evidence) -> Comparison:
 @claim("LLWA21-LE.10", needs=("end",), given=[mean_logistic], example=leaky, quick=QUICK, full=FULL)
 def gradient_below_norm(evidence: Evidence) -> Comparison:
     """[LLWA21]_ Lemma E.10: |grad L| <= |theta| for inputs in the unit ball, else R |theta|."""
-    worst, R = 0.0, max(1.0, float(np.linalg.norm(evidence.problem.X, axis=1).max()))
+    worst, R = 0.0, max(1.0, float(evidence.problem.norms.max()))
     for net in evidence.states:
         dW, da = velocity(evidence.problem, net)
         factor = np.exp(net.log_factors - np.max(log_size(net)))

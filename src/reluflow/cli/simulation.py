@@ -44,7 +44,7 @@ class Simulated:
             "records": len(run),
             "step": int(run.steps[-1]) if len(run) else None,
             "time": float(run.times[-1]) if len(run) else None,
-            "loss": float(run.problem.value(run.problem.outputs(run.final))),
+            "loss": run.problem.loss_of(run.final),
             "observables": list(run.observables),
             "networks": run.networks is not None,
             "cost": dict(run.cost),
@@ -198,8 +198,8 @@ def _recorded(config: Config, problem: Problem) -> dict[str, Any]:
     elif end:
         policy = every(end / _RECORDS)
     else:  # from a tenth of the shortest time in which a neuron can grow by a factor e
-        pull = float(np.abs(problem.pull) @ np.linalg.norm(problem.X, axis=1))
-        unit = float(problem.value(np.zeros(problem.n))) if run.clock == "loss" else 1.0
+        pull = problem.total_pull
+        unit = problem.silent_loss if run.clock == "loss" else 1.0
         policy = geometric(_RATIO, 0.1 * unit / pull if pull > 0 else 1.0)
     if states or (states is None and observe is None):
         _fits(count * numbers, f"{count:,.0f} records of {config.network.m:,} neurons")

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reluflow.explanation.end import fitted, leading_share
-from reluflow.explanation.words import (
-    FAINT,
-    count,
-    feature_names,
-    listed,
-    loss_number,
-    number,
-    samples,
-    strengths,
-)
+from reluflow.explanation.words import FAINT, feature_names, loss_number, samples, strengths
+from reluflow.runtime.words import count, join, number
 
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation
@@ -58,7 +50,7 @@ def ignored(e: Explanation) -> str:
         verb = "moves" if len(faint) == 1 else "move"
         noun = "feature " if len(faint) == 1 else "features "
         noun = "" if faint == ["the constant"] else noun
-        parts.append(f"{noun}{listed(faint)} hardly {verb} any neuron")
+        parts.append(f"{noun}{join(faint)} hardly {verb} any neuron")
     elif faint:
         parts.append(f"{len(faint)} of {problem.d} features hardly move any neuron")
     if not parts:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reluflow.explanation.end import carriers
-from reluflow.explanation.words import NAMED, SHOWN, count, listed, reads, samples
+from reluflow.explanation.words import NAMED, SHOWN, reads, samples
+from reluflow.runtime.words import count, join
 
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation
@@ -38,7 +39,7 @@ def _estimated(e: Explanation) -> str:
         dead = 1.0 - float(share[:, column].sum())
         parts += [f"{100 * dead:.3g} % to none"] if parts and dead > 1e-9 else []
         if parts:
-            text += f" Of neurons with {sign} output weight {listed(parts)} (estimated)."
+            text += f" Of neurons with {sign} output weight {join(parts)} (estimated)."
     return text
 
 

@@ -117,7 +117,7 @@ def groups_of(problem: Problem, net: Network) -> tuple[Group, ...]:
     if count == 0 or not np.isfinite(size.max()):
         return ()
     weight = np.exp(size - size.max())
-    radius = np.linalg.norm(problem.X, axis=1)
+    radius = problem.norms
     least = log_sizes_of(problem, net) + np.log(LEAST)
     found = []
     for k in range(count):
@@ -204,7 +204,7 @@ def from_large(problem: Problem, net: Network) -> LargeStart | None:
 
     size = 0.5 * float(np.logaddexp.reduce(2.0 * net.log_norms))
     margin = problem.loss.margin
-    first = float(problem.value(np.zeros(problem.n)))
+    first = problem.silent_loss
     located = not margin and net.m * problem.X.size <= _LOCATED
     stops = [loss_below((1e-5 if margin else 1e-9) * first), stationary(1e-6)]
     try:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reluflow.explanation.words import count, loss_number, number, samples, share
+from reluflow.explanation.words import loss_number, samples
 from reluflow.network import Network
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.optimum.min_norm import MinNorm
+from reluflow.runtime.words import count, number, share
 
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation

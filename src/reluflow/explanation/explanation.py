@@ -106,7 +106,7 @@ class Explanation:
     @cached_property
     def first_loss(self) -> float:
         """Loss of the silent network."""
-        return float(self.problem.value(np.zeros(self.problem.n)))
+        return self.problem.silent_loss
 
     @property
     def mse(self) -> float:

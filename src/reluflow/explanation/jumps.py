@@ -8,7 +8,8 @@ import numpy as np
 
 from reluflow.claims.compare import CLOSE, Comparison, JumpRow
 from reluflow.explanation.simulate import real_times
-from reluflow.explanation.words import SHOWN, count, listed, loss_number, percent
+from reluflow.explanation.words import SHOWN, loss_number
+from reluflow.runtime.words import count, join, percent
 
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation
@@ -31,7 +32,7 @@ def jumps(e: Explanation) -> str:
         which = "Jump" if len(leading) == 1 else "Jumps"
         verb = "is" if len(leading) == 1 else "are"
         text += (
-            f" {which} {listed(leading)} {verb} predicted at leading order only: the constant that "
+            f" {which} {join(leading)} {verb} predicted at leading order only: the constant that "
             "belongs to the time at a finite scale is not known."
         )
     balance = f" {e.process.balance}" if e.process.balance else ""
@@ -82,7 +83,7 @@ def _poor(c: Comparison) -> str:
         when = "later" if worst[1] > 0 else "earlier"
         parts.append(f"jump {worst[0]} comes {100 * abs(worst[1]):.3g} % {when} than predicted")
     if unseen:
-        parts.append(f"jump{'s' if len(unseen) > 1 else ''} {listed(unseen)} cannot be seen")
+        parts.append(f"jump{'s' if len(unseen) > 1 else ''} {join(unseen)} cannot be seen")
     return f" The prediction is poor: {' and '.join(parts)}." if parts else ""
 
 
@@ -97,7 +98,7 @@ def _estimated(e: Explanation) -> str:
             f"the first jump comes near time {first:.3g} (estimated)."
         )
     seen = [] if e.seen is None else _in_real_time(e)
-    when = f", at time {listed([f'{t:.3g}' for t in seen[:SHOWN]])}" if seen else ""
+    when = f", at time {join([f'{t:.3g}' for t in seen[:SHOWN]])}" if seen else ""
     return f"{text} The simulation shows {count(len(seen), 'jump')} of the loss{when}."
 
 

@@ -37,7 +37,7 @@ def nothing_to_learn(
     if folder is not None:
         prepare(folder)
         run.save(folder / WORK / RUN)
-    end = float(problem.value(problem.outputs(run.final)))
+    end = problem.loss_of(run.final)
     return Explanation(
         problem=problem,
         net=net,

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reluflow.explanation.simulate import real_times
-from reluflow.explanation.words import (
-    count,
-    feature_names,
-    loss_number,
-    number,
-    percent,
-    samples,
-    strengths,
-)
+from reluflow.explanation.words import feature_names, loss_number, samples, strengths
 from reluflow.landscape.alignment import G
 from reluflow.report.axes import NEGATIVE, POSITIVE
 from reluflow.report.boundary import boundary_panel, has_boundary
@@ -26,6 +18,7 @@ from reluflow.report.page import Page
 from reluflow.report.panels import function_panel, neurons_panel
 from reluflow.report.traces import Image, Line, Panel, Picture, Points, Rule, Trace
 from reluflow.report.verdicts import verdict_rows
+from reluflow.runtime.words import count, number, percent
 from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -104,7 +104,7 @@ class Spent(Stop):
 
 def fastest_possible(problem: Problem) -> float:
     """A rate of growth that no neuron of a silent network exceeds."""
-    return float(np.abs(problem.pull) @ np.linalg.norm(problem.X, axis=1))
+    return problem.total_pull
 
 
 def horizon_of(net: Network, rate: float, last_jump: float | None) -> float:
@@ -151,10 +151,10 @@ def simulate(
     unit = horizon / _RECORDS
     if margin:
         stops = [LastDirection(), SlowDirection(), stationary(1e-9)]
-        unit *= float(problem.value(np.zeros(problem.n)))  # ds = L dt
+        unit *= problem.silent_loss  # ds = L dt
     budget: dict[str, Any] = {"max_steps": 200_000}
     if wide:
-        start = float(problem.value(np.zeros(problem.n)))
+        start = problem.silent_loss
         stops = [loss_below(_WIDE_LOSS * start), stationary(1e-6)]
         # counted in work, not in seconds: the same command ends at the same place everywhere
         steps = int(_WIDE_WORK / (6.0 * net.m * problem.X.size))

@@ -10,8 +10,8 @@ from reluflow.explanation.end_words import best, end
 from reluflow.explanation.jumps import jumps
 from reluflow.explanation.proof_words import proofs
 from reluflow.explanation.settings import pulls
-from reluflow.explanation.words import count, number, share
 from reluflow.optimum.max_margin import NetworkMargin
+from reluflow.runtime.words import count, number, share
 
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation

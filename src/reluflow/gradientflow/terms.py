@@ -27,7 +27,7 @@ def data_of(problem: Problem, clock: str) -> Data:
         raise ReluflowError(f"flow has no kernel for the loss {problem.loss.name!r}")
     return Data(
         np.ascontiguousarray(problem.X),
-        np.linalg.norm(problem.X, axis=1),
+        problem.norms,
         np.ascontiguousarray(problem.y),
         problem.loss.kernel,
         float(problem.loss.kernel_factor),

@@ -63,7 +63,7 @@ def pattern(problem: Problem, w: ArrayLike, tol: float = PATTERN_TOL) -> NDArray
     """
     W = _directions(problem, w)
     p = W @ problem.X.T
-    size = np.linalg.norm(W, axis=-1)[..., None] * np.linalg.norm(problem.X, axis=1)
+    size = np.linalg.norm(W, axis=-1)[..., None] * problem.norms
     return (np.sign(p) * (np.abs(p) > tol * size)).astype(np.int8)
 
 
@@ -106,5 +106,5 @@ def regular(
     tol: float = PATTERN_TOL,
 ) -> NDArray[np.bool_]:
     """Whether no sample with a pull lies on the hyperplane of w, so that G has a gradient there."""
-    moving = (as_pull(problem, pull) != 0.0) & (np.linalg.norm(problem.X, axis=1) > 0.0)
+    moving = (as_pull(problem, pull) != 0.0) & (problem.norms > 0.0)
     return np.asarray((pattern(problem, w, tol)[..., moving] != 0).all(axis=-1))

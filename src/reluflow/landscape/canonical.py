@@ -52,7 +52,7 @@ def as_pull(problem: Problem, pull: ArrayLike | None) -> Array:
 def unit_pull(problem: Problem, pull: ArrayLike | None) -> tuple[Array, float]:
     """The pull divided by a power of two, so that squares neither vanish nor overflow."""
     c = as_pull(problem, pull)
-    most = float(np.max(np.abs(c) * np.linalg.norm(problem.X, axis=1), initial=0.0))
+    most = float(np.max(np.abs(c) * problem.norms, initial=0.0))
     if most == 0.0:
         return c, 1.0
     unit = float(np.ldexp(1.0, int(np.clip(np.frexp(most)[1], -1021, 1021))))

@@ -112,7 +112,7 @@ def constants(
             else:
                 cosines[s] = max(cosines[s], _cosine(form, v, s * unit, lines, sides))
     alphas = [_alpha(cosines[s], clip) for s in (1, -1)]
-    norms = np.linalg.norm(problem.X, axis=1)
+    norms = problem.norms
     with np.errstate(divide="ignore"):
         least = np.min((np.abs(c) / problem.weight)[norms > 0] / norms[norms > 0])
     return Constants(
@@ -172,7 +172,7 @@ def _delta(
 ) -> float:
     """min(delta_0', delta_0'') at one extremal face, from its samples."""
     w, D = z @ form.basis, grad @ form.basis
-    norms = np.linalg.norm(problem.X, axis=1)
+    norms = problem.norms
     side = np.where(form.member >= 0, v[form.member], 0) if form.H else np.zeros(problem.n)
     on = (form.member >= 0) & (side == 0)
     off = (norms > 0) & ~on

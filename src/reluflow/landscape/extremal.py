@@ -199,7 +199,7 @@ def _result(
     on = form.member >= 0
     for i, p in enumerate(points):
         patterns[i, on] = np.where(p.side[form.member[on]] == 0, 0, patterns[i, on])
-    pulls = (c != 0.0) & (np.linalg.norm(problem.X, axis=1) > 0.0)
+    pulls = (c != 0.0) & (problem.norms > 0.0)
     faces = tuple(tuple(np.flatnonzero((u == 0) & pulls).tolist()) for u in patterns)
     return ExtremalVectors(
         vectors=vectors,
@@ -224,7 +224,7 @@ def _flat(problem: Problem, c: Array, tol: float) -> ExtremalVectors:
     """
     w = np.array([[1.0], [-1.0]]) if problem.d == 1 else np.eye(1, problem.d)
     u = pattern(problem, w, tol)
-    pulls = (c != 0.0) & (np.linalg.norm(problem.X, axis=1) > 0.0)
+    pulls = (c != 0.0) & (problem.norms > 0.0)
     return ExtremalVectors(
         vectors=w,
         values=np.zeros(len(w)),

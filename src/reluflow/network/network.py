@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.arrays import Array, frozen_array
+from reluflow.arrays import Array, frozen_array, row_norms
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
 from reluflow.problem.problem import check_bias, check_leak
@@ -93,7 +93,7 @@ class Network:
     @property
     def log_norms(self) -> Array:
         """log of the norm of each true inner weight; -inf for a zero neuron."""
-        return self.log_factors + _log(_row_norms(self.W))
+        return self.log_factors + _log(row_norms(self.W))
 
     @property
     def log_outer(self) -> Array:
@@ -101,9 +101,24 @@ class Network:
         return self.log_factors + _log(np.abs(self.a))
 
     @property
+    def log_m_norm(self) -> float:
+        """log of ``m_norm``, for sizes beyond floats; -inf for zero weights."""
+        return float(np.max(np.maximum(self.log_norms, self.log_outer), initial=-np.inf))
+
+    @property
+    def m_norm(self) -> float:
+        """M-norm max_j max(|w_j|, |a_j|) ([LLWA21]_ Def. 5.1)."""
+        return float(np.exp(self.log_m_norm))
+
+    @property
+    def norm2(self) -> float:
+        """|theta|^2 = sum_j |w_j|^2 + a_j^2 of the true weights."""
+        return float(np.sum(np.exp(2 * self.log_norms)) + np.sum(np.exp(2 * self.log_outer)))
+
+    @property
     def directions(self) -> Array:
         """Unit inner weights; a zero neuron has a zero row."""
-        norms = _row_norms(self.W)[:, None]
+        norms = row_norms(self.W)[:, None]
         return np.divide(self.W, norms, out=np.zeros_like(self.W), where=norms > 0)
 
     def weights(self) -> tuple[Array, Array]:
@@ -163,13 +178,6 @@ class Network:
 
     def __repr__(self) -> str:
         return f"Network(m={self.m}, d={self.d}, leak={self.leak:g})"
-
-
-def _row_norms(W: Array) -> Array:
-    """Norms of rows, safe for entries as small as the smallest float."""
-    top = np.max(np.abs(W), axis=1)
-    safe = np.where(top > 0, top, 1.0)
-    return top * np.linalg.norm(W / safe[:, None], axis=1)
 
 
 def _log(x: Array) -> Array:

@@ -75,7 +75,7 @@ def ratio_bound(problem: Problem, c: Array, sign: int | None, budget: int | None
 
 def proves_nothing_fits(problem: Problem, outcome: Outcome) -> bool:
     """Whether the bound on what networks reach is 0 up to the rounding of `max_G`."""
-    lengths = np.linalg.norm(problem.X, axis=1)
+    lengths = problem.norms
     rounding = 4.0 * LANDSCAPE_TOL + 128.0 * EPS * (problem.n + problem.d)
     return outcome.bound <= rounding * float(np.abs(outcome.dual) @ lengths)
 
@@ -158,7 +158,7 @@ def _reduced(problem: Problem) -> tuple[Problem, Array, Array, float]:
     Returns it, the basis, the sizes (n,) and what the labels were divided by beyond, all powers of
     two, which cost no digit.
     """
-    sizes = np.linalg.norm(problem.X, axis=1)
+    sizes = problem.norms
     units = np.array([_power(size) for size in sizes])
     Y = _power(float(np.abs(problem.y / units).max()))
     basis = np.eye(problem.d)

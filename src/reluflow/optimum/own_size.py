@@ -87,7 +87,7 @@ def heights(problem: Problem, net: Network, f: Array, c: Array, unit: float, tol
 
 def terms(problem: Problem, net: Network) -> Array:
     """sum_j |a_j| |w_j| |x_k| over the neurons active on sample k (n,): what its output rounds."""
-    lengths = np.linalg.norm(problem.X, axis=1)
+    lengths = problem.norms
     total = np.zeros(problem.n)
     with np.errstate(over="ignore"):
         products = np.exp(net.log_norms + net.log_outer)

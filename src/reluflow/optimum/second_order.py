@@ -117,7 +117,7 @@ class Neighbourhood:
 
     def rounding(self, c: Array) -> float:
         """Of a sum of pulls."""
-        lengths = np.linalg.norm(self.problem.X, axis=1)
+        lengths = self.problem.norms
         return 64.0 * EPS * self.problem.n * float(np.abs(c) @ lengths)
 
     def _balanced(self, p: int) -> Array:

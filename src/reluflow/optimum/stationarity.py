@@ -196,7 +196,7 @@ def _change(problem: Problem, slopes: Array, D: Array, c: Array, h: Array, tol: 
 def _activities(problem: Problem, directions: Array, kink_tol: float) -> Array:
     """phi(<v_j, x_k>) of unit rows, 0 on the hyperplanes they lie on."""
     p = directions @ problem.X.T
-    p[np.abs(p) <= kink_tol * np.linalg.norm(problem.X, axis=1)] = 0.0
+    p[np.abs(p) <= kink_tol * problem.norms] = 0.0
     return np.asarray(np.maximum(p, problem.leak * p))
 
 
@@ -227,7 +227,7 @@ def _states(
 ) -> NDArray[np.intp]:
     """Which of its weights each neuron has."""
     size = sizes(problem, f)
-    lengths = np.linalg.norm(problem.X, axis=1)
+    lengths = problem.norms
     bound = np.divide(lengths, size, out=np.full(problem.n, np.inf), where=size > 0.0)
     bound[lengths == 0.0] = 0.0
     effect = np.zeros(net.m)  # of |a||w| = 1: root mean square of outputs over sizes, where active

@@ -29,7 +29,7 @@ def settling_times(last: Array, rates: Array) -> Array:
 
 def first_total(problem: Problem) -> float:
     """Sum of |c_k||x_k| for the silent network: the unit in which pulls are called small."""
-    return float(np.abs(problem.pull) @ np.linalg.norm(problem.X, axis=1))
+    return problem.total_pull
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,7 +96,7 @@ def _felt(whole: Crew, two: Crew) -> float:
     problem = two.problem
     f = two.outputs()
     with np.errstate(over="ignore", invalid="ignore"):  # a trial step may go too far
-        size = np.exp(2.0 * two.acting.log).sum() * np.linalg.norm(problem.X, axis=1)
+        size = np.exp(2.0 * two.acting.log).sum() * problem.norms
         rounding = 4.0 * EPS * problem.weight * problem.loss.bend(f, problem.y) * size
         gap = np.abs(problem.pull_at(f) - whole.pull()) - rounding
     return float(np.maximum(gap, 0.0).max() / np.abs(problem.pull).max())

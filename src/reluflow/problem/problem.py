@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from reluflow.arrays import Array, frozen_array, real_number
+from reluflow.arrays import Array, frozen_array, real_number, row_norms
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
 from reluflow.problem.losses import Loss, as_loss
@@ -161,6 +162,29 @@ class Problem:
     def pull(self) -> Array:
         """c_k = -dl/df(0, y_k) * weight: how hard sample k pulls on a silent network."""
         return self.pull_at(np.zeros(self.n))
+
+    @property
+    def total_pull(self) -> float:
+        """sum_k |c_k| |x_k|: no neuron of a silent network grows faster than at this rate."""
+        return float(np.abs(self.pull) @ self.norms)
+
+    @cached_property
+    def norms(self) -> Array:
+        """|x_k|, one per sample."""
+        norms = np.linalg.norm(self.X, axis=1)
+        small = norms < 1e-140  # where the squares leave the floats
+        norms[small] = row_norms(self.X[small])
+        norms.setflags(write=False)
+        return norms
+
+    @property
+    def silent_loss(self) -> float:
+        """The loss of a network whose output is 0: where training from small weights begins."""
+        return float(self.value(np.zeros(self.n)))
+
+    def loss_of(self, net: Network) -> float:
+        """The loss L of a network."""
+        return float(self.value(self.outputs(net)))
 
     def pull_at(self, f: Array) -> Array:
         """c_k = -dl/df(f_k, y_k) * weight for outputs ``f`` of shape (..., n)."""

@@ -92,7 +92,7 @@ def plot_alignment_circle(
     vectors = extremal_vectors(problem, pull) if extremal is None else extremal
     ax = new_axes(ax, size=(6.4, 3.6))
     angle = np.arctan2(problem.X[:, 1], problem.X[:, 0])
-    angle = angle[np.linalg.norm(problem.X, axis=1) > 0]
+    angle = angle[problem.norms > 0]
     turn = np.degrees(np.concatenate([angle + np.pi / 2, angle - np.pi / 2]))
     turn = np.unique(np.round(np.mod(turn + 180.0, 360.0) - 180.0, 9))
     grid = np.union1d(np.linspace(-180.0, 180.0, 1441), turn)

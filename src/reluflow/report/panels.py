@@ -121,7 +121,7 @@ def neurons_panel(
 
 def _samples(problem: Problem, rim: float) -> list[Trace]:
     """A + at the rim for each sample and dashed rays for its hyperplane."""
-    X = problem.X[np.linalg.norm(problem.X, axis=1) > 0]
+    X = problem.X[problem.norms > 0]
     theta = np.arctan2(X[:, 1], X[:, 0])
     marks = Points(theta, np.full(len(X), rim), color=DATA, marker="+", size=60, clip=False)
     traces: list[Trace] = [marks]

@@ -65,7 +65,7 @@ def draw_saddle(ax: Any, process: JumpProcess, i: int, plane: Array, top: float)
 def _samples(ax: Any, process: JumpProcess, plane: Array) -> None:
     """A + for the direction of each sample, dashed hyperplanes in two dimensions."""
     X = process.problem.X @ plane.T
-    size = np.linalg.norm(process.problem.X, axis=1)
+    size = process.problem.norms
     X = X[size > 0] / size[size > 0, None]
     flat = process.problem.d <= 2
     if len(X) > HYPERPLANES:

@@ -169,7 +169,7 @@ def _trained(
 
         wanted = [getattr(stops, name)(options.pop(name)) for name in _STOPS if name in options]
         run = flow(problem, net, stop=wanted or None, progress=False, **options)
-    loss = float(problem.value(problem.outputs(run.final)))
+    loss = problem.loss_of(run.final)
     values = {
         "ending": run.status.code,
         "loss": loss,

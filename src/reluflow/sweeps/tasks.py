@@ -81,7 +81,7 @@ class FunctionTask:
         if isinstance(found, Outcome):
             return found
         if isinstance(found, Trajectory):
-            loss = float(found.problem.value(found.problem.outputs(found.final)))
+            loss = found.problem.loss_of(found.final)
             values = {"ending": found.status.code, "loss": loss}
             return Outcome(values, str(found.status), found)
         return Outcome(found if isinstance(found, Mapping) else {"value": found})

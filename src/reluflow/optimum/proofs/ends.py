@@ -156,7 +156,7 @@ def gradient_certificate(problem: Problem, net: Network) -> Certificate | None:
     rates = np.sum(W * D, axis=1)
     norm = float(np.sqrt(np.sum(rates**2) + np.sum((a[:, None] * D) ** 2)))
     size = float(np.sqrt(np.sum(W**2) + np.sum(a**2)))
-    force = float((np.abs(f) + np.abs(problem.y)) @ np.linalg.norm(problem.X, axis=1))
+    force = float((np.abs(f) + np.abs(problem.y)) @ problem.norms)
     arrays = {"W": W, "a": a}
     for room in ROOM if is_small(problem, a) else ():
         claim = {

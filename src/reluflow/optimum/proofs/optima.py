@@ -28,7 +28,7 @@ GAP = 1e-6  # bounds further apart than this (relative) certify nothing
 
 def _without_noise(problem: Problem, dual: Array) -> Array:
     """The multipliers, those that act by less than 1e-13 of the largest left out."""
-    acts = np.abs(dual) * np.linalg.norm(problem.X, axis=1)
+    acts = np.abs(dual) * problem.norms
     return tidy(np.where(acts > 1e-13 * acts.max(initial=0.0), dual, 0.0))
 
 

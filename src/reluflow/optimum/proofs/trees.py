@@ -43,7 +43,7 @@ class _Builder:
     def __init__(self, problem: Problem, c: Array, bound: float) -> None:
         self.X, self.leak, self.c = problem.X, problem.leak, c
         self.bound = bound * (1.0 - ALLOWANCE)
-        lengths = np.linalg.norm(problem.X, axis=1)
+        lengths = problem.norms
         self.reach = 0.5 * (1.0 - self.leak) * np.abs(c) * lengths * (1.0 + ALLOWANCE)
         self.tokens: list[int] = []
         self.rows: list[Array] = []

@@ -19,7 +19,7 @@ from reluflow.problem import Problem, datasets
 
 def in_unit_ball(problem: Problem) -> Problem:
     """The data divided by max |x|, as the paper assumes."""
-    radius = float(np.linalg.norm(problem.X, axis=1).max())
+    radius = float(problem.norms.max())
     return Problem(problem.X / radius, problem.y, problem.loss, problem.leak, problem.reduction)
 
 

@@ -25,7 +25,7 @@ def _symmetric_known(problem: Problem) -> dict[str, Any]:
         "max_margin": (1 + problem.leak) / 4 * best.margin,
         "D": D,
         "growth_rate": float(np.linalg.norm(D)),
-        "radius": float(np.linalg.norm(problem.X, axis=1).max()),
+        "radius": float(problem.norms.max()),
     }
 
 
@@ -199,7 +199,7 @@ def figure1_middle(
         "limit_margin": gamma / 2,
         "mu_plus": np.where(plus, 1.0, leak) @ Z / problem.n,
         "mu_minus": np.where(minus, 1.0, leak) @ Z / problem.n,
-        "radius": float(np.linalg.norm(problem.X, axis=1).max()),
+        "radius": float(problem.norms.max()),
     }
     return problem.replace(known=known)
 

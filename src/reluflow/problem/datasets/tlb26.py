@@ -43,7 +43,7 @@ def _orthonormal_known(problem: Problem) -> dict[str, Any]:
     known: dict[str, Any] = {
         "min_norm2": 2.0 * (plus + minus),
         "rate": _rate(problem),
-        "start_loss": float(problem.value(np.zeros(problem.n))),
+        "start_loss": problem.silent_loss,
     }
     if is_square(problem.loss) and y.any():
         # a neuron active on every point of a sign jumps first, one active on the smallest last

@@ -23,13 +23,13 @@ EDGE = 1e-10  # products over |w| |x_k| below which w lies on the hyperplane of 
 def signs(problem: Problem, w: Array) -> NDArray[np.int8]:
     """A(w): the signs of <w, x_k>, 0 up to rounding."""
     product_ = problem.X @ w
-    size = np.linalg.norm(problem.X, axis=1) * np.linalg.norm(w)
+    size = problem.norms * np.linalg.norm(w)
     return np.where(np.abs(product_) <= EDGE * size, 0, np.sign(product_)).astype(np.int8)
 
 
 def pull_size(problem: Problem) -> float:
     """sum_k |c_k| |x_k|, above every |D_u|."""
-    return float(np.abs(problem.pull) @ np.linalg.norm(problem.X, axis=1))
+    return problem.total_pull
 
 
 def extremal_by_patterns(problem: Problem) -> tuple[Array, Array]:
@@ -143,7 +143,7 @@ class PlanarConstants:
 
     def lambda_star(self, alpha_0: float, eps: float) -> float:
         """Eq. 22, with the smaller alpha_min of the two readings of Eq. 25 that is not 0."""
-        norms = np.linalg.norm(self.problem.X, axis=1)
+        norms = self.problem.norms
         alphas = [self.alpha_plus, self.alpha_minus, self.alpha_minus_printed]
         least = min(alpha for alpha in alphas if alpha > 1e-7)
         first = min(least**2 / 8 * self.D_min, alpha_0**2 / 4 * self.D_min, self.delta_0)

@@ -153,7 +153,7 @@ def course_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
         for t, closed in zip(times, early(problem, start, times), strict=True):
             v, u = (net.W / net.a[:, None] for net in (states[float(t)], closed))
             apart = max(apart, float(np.abs(v - u).max()))
-        norms = np.linalg.norm(problem.X, axis=1)
+        norms = problem.norms
         for j in range(m):
             for e in paths[j]:
                 if e.sample < 0 or float(e.time) not in states:

@@ -198,12 +198,12 @@ def changes(
 ) -> tuple[float, float]:
     """Least and largest change of the loss when (w_j, a_j) moves by reach_j, in random ways."""
     W, a = net.weights()
-    before, found = float(problem.value(problem.outputs(net))), []
+    before, found = problem.loss_of(net), []
     for _ in range(tries):
         step = rng.standard_normal((net.m, problem.d + 1))
         step *= (reach / np.linalg.norm(step, axis=1))[:, None]
         moved = Network(W + step[:, :-1], a + step[:, -1], bias=net.bias)
-        found.append(float(problem.value(problem.outputs(moved))) - before)
+        found.append(problem.loss_of(moved) - before)
     return min(found), max(found)
 
 

@@ -51,7 +51,7 @@ def on_the_border(problem: Problem) -> tuple[int, float]:
     """Faces whose D_u != 0 lies on the border of plus or minus their closed cone, and by how much
     the others miss it: the least |<D, x_k>|/(|D||x_k|) off the face."""
     faces, lines, sides = faces_of(problem)
-    size = np.linalg.norm(problem.X, axis=1)
+    size = problem.norms
     bad, clear = 0, np.inf
     for u in faces[(faces != 0).any(axis=1)]:
         inside = lines[((sides == u) | (sides == 0)).all(axis=1)].sum(axis=0)
@@ -112,7 +112,7 @@ def faces_survive(seed: int, sets: int, tries: int) -> list[Comparison]:
         found = listed(problem)
         moving = np.abs(found.values) > 0
         known = constants(problem)
-        norms = np.linalg.norm(problem.X, axis=1)
+        norms = problem.norms
         faces, lines, sides = faces_of(problem)
         within = np.array(
             [
@@ -145,7 +145,7 @@ def sampled_kinds(
 
     Points are 1e-4 away, or half as far as the nearest hyperplane that does not hold the vector.
     """
-    kinds, size = [], np.linalg.norm(problem.X, axis=1)
+    kinds, size = [], problem.norms
     for w, value, face in zip(found.vectors, found.values, found.faces, strict=True):
         steps = rng.standard_normal((draws, problem.d))
         if 0 < len(face) < problem.d - 1:  # half inside the face, where G curves only gently
@@ -227,7 +227,7 @@ def one_sign_around(seed: int, sets: int, tries: int) -> list[Comparison]:
         if any("saddle" in kind for kind in found.kinds):
             continue
         limit = constants(problem).delta_0
-        norms = np.linalg.norm(problem.X, axis=1)
+        norms = problem.norms
         for w, kind, face in zip(found.vectors, found.kinds, found.faces, strict=True):
             if not face or kind == "flat":
                 continue

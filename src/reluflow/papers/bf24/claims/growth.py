@@ -233,7 +233,7 @@ def bundle_is_bounded(evidence: Evidence) -> Found:
         float(np.sum(net.weights()[1][story.negative] ** 2)) for net in story.path[i : j + 1]
     )
     mean = np.sqrt(np.mean(p.y**2)) + np.sqrt(2 * evidence.run.loss[0])
-    mean += negative * np.mean(np.linalg.norm(p.X, axis=1))
+    mean += negative * np.mean(p.norms)
     return Found(
         [
             at_least(alpha, 1e-6, what="alpha of Eq. 49"),
@@ -249,7 +249,7 @@ def bundle_stays_inside(evidence: Evidence) -> Found:
     i, j = story.second, story.third
     if i is None or j is None:
         return Found((), [_reached(i, j)])
-    p, size = story.problem, np.linalg.norm(story.problem.X, axis=1)
+    p, size = story.problem, story.problem.norms
     least = np.min([_products(story, n).min(axis=0) for n in story.path[i : j + 1]], axis=0) / size
     extreme = extreme_samples(p)
     delta = float((delta_prime(story) / size[extreme]).min())

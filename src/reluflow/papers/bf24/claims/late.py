@@ -54,7 +54,7 @@ class Late(Story):
     def slack(self) -> float:
         """sum of a^2 over N at tau3 times max |x|: what negative neurons add to f at most."""
         a = self.anchor.weights()[1][self.negative]
-        return float(np.sum(a**2) * np.linalg.norm(self.problem.X, axis=1).max())
+        return float(np.sum(a**2) * self.problem.norms.max())
 
     @cached_property
     def excess(self) -> Array:
@@ -103,7 +103,7 @@ def outputs_near_line(evidence: Evidence) -> Found:
     a = story.anchor.weights()[1]
     bound = story.eps3 + np.sum(a[story.negative] ** 2) + 2 * (np.linalg.norm(a) + eps4) * eps4
     gaps = [np.abs(p.outputs(story.path[i]) - p.X @ story.beta) for i in story.records]
-    worst = float((np.array(gaps) / np.linalg.norm(p.X, axis=1)).max())
+    worst = float((np.array(gaps) / p.norms).max())
     return Found([at_most(worst, float(bound), what="|f - <beta*, x>| / |x|")], [story.reached])
 
 
@@ -257,7 +257,7 @@ def neighbourhood_is_kept(evidence: Evidence) -> Found:
     story = late(evidence)
     if story.third is None:
         return Found((), [story.reached])
-    size = np.linalg.norm(story.problem.X, axis=1)
+    size = story.problem.norms
     cosines = [
         (ratios(story.path[i])[story.positive] @ story.problem.X.T / size).min()
         for i in story.records

@@ -102,7 +102,7 @@ class Numbers:
 
 def planar_numbers(problem: Problem) -> Numbers:
     """The constants of Appendix D from the list of faces."""
-    X, norms = problem.X, np.linalg.norm(problem.X, axis=1)
+    X, norms = problem.X, problem.norms
     faces = [face for face in planar_faces(problem) if np.linalg.norm(face.D) > ZERO]
     sizes = [float(np.linalg.norm(face.D)) for face in faces]
     cosines, delta = {1: -1.0, -1: -1.0}, np.inf
@@ -194,7 +194,7 @@ def rate_of_escape(seed: int, angles: int) -> list[Comparison]:
     scan = float(np.abs(c @ np.maximum(S, 0.0)).max())
     faces = [face for face in planar_faces(problem, c) if face.is_extremal(problem.X)]
     top = max(float(np.linalg.norm(face.D)) for face in faces)
-    steepest = float(np.abs(c) @ np.linalg.norm(problem.X, axis=1))  # G changes no faster
+    steepest = float(np.abs(c) @ problem.norms)  # G changes no faster
     return [
         equals(
             end.escape,

@@ -39,7 +39,7 @@ def off_the_mean(evidence: Evidence) -> tuple[bool, str]:
     """<mu, x_i> != 0."""
     p = evidence.problem
     mu = sides(p)[0]
-    size = np.linalg.norm(mu) * np.linalg.norm(p.X, axis=1)
+    size = np.linalg.norm(mu) * p.norms
     least = float((np.abs(p.X @ mu) / np.where(size > 0, size, 1.0)).min())
     return least > 1e-9, f"least |cos(mu, x)| {least:.3g}"
 
@@ -147,7 +147,7 @@ def small_start(evidence: Evidence) -> tuple[bool | None, str]:
     net = evidence.start
     if net is None:
         return None, "the start is not known"
-    radius = float(np.linalg.norm(evidence.problem.X, axis=1).max())
+    radius = float(evidence.problem.norms.max())
     size = net.m * radius * float(np.exp(2 * np.max(np.maximum(net.log_norms, net.log_outer))))
     return (True if size <= 1e-3 else None if size <= 1e-1 else False), f"{size:.2g}"
 

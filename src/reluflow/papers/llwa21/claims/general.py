@@ -179,7 +179,7 @@ def planar(seed: int, n: int) -> Problem:
 def small_mirrored(seed: int) -> Evidence:
     """Mirrored hints in the unit ball."""
     p = mirrored(seed).problem
-    radius = float(np.linalg.norm(p.X, axis=1).max())
+    radius = float(p.norms.max())
     return Evidence.of(Problem(p.X / radius, p.y, p.loss, p.leak))
 
 

@@ -142,7 +142,7 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
     p, net = evidence.problem, evidence.path[i]
     W, a = net.weights()
     s = p.X @ W.T
-    lengths = np.linalg.norm(p.X, axis=1)[:, None] * np.linalg.norm(W, axis=1)
+    lengths = p.norms[:, None] * np.linalg.norm(W, axis=1)
     kinked = np.abs(s) <= KINK_TOL * lengths
     value, along, across = smoothed(p, net)
     if not kinked.any():
@@ -266,7 +266,7 @@ def loss_gets_small_in_finite_time(seed: int, starts: int) -> Found:
         hypotheses += [test(evidence) for test in (mean_logistic, some_leak, separable, has_leader)]
         goal = math.log(2) / problem.n
         run = flow(problem, net, stop=loss_below(goal))
-        found = float(problem.value(problem.outputs(run.final))) / goal
+        found = problem.loss_of(run.final) / goal
         least, worst = min(least, found), max(worst, found)
         latest = max(latest, float(run.times[-1]))
     return Found(

@@ -53,7 +53,7 @@ def returns(seed: int, which: int, eps: float, size: float, q: float) -> Evidenc
     from reluflow.trajectory.save import every
 
     _, problem, best, value = maxima(seed)[which]
-    radius = float(np.linalg.norm(problem.X, axis=1).max())
+    radius = float(problem.norms.max())
     z = np.random.default_rng(seed + 1).standard_normal(best.m * (best.d + 1))
     theta = direction(best) + eps * z / np.linalg.norm(z)
     start = unit_network(theta, best.d, size / math.sqrt(radius), problem.leak)

@@ -60,7 +60,7 @@ def trained(
 ) -> Evidence:
     """A small balanced start with neurons of both signs, to a large margin."""
     problem = sample(name, mirror)
-    size = 1e-4 / np.sqrt(np.linalg.norm(problem.X, axis=1).max())
+    size = 1e-4 / np.sqrt(problem.norms.max())
     net = initialize(
         problem,
         m,

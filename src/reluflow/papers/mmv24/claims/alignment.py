@@ -172,7 +172,7 @@ def _speeds_at_kinks(walk: Walk) -> list[float]:
     the lemma's is that of the side on which x_i is not active; that of the other is larger.
     """
     p, times, path = walk.evidence.problem, walk.evidence.times, walk.evidence.path
-    size, found = np.linalg.norm(p.X, axis=1), []
+    size, found = p.norms, []
     far = FAR / (p.n * walk.c.X_max * walk.c.unit)
     for j, i, t in zip(*walk.crossings, strict=True):
         k = int(np.argmin(np.abs(times - t)))

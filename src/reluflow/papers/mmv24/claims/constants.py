@@ -50,11 +50,11 @@ class Constants:
 
     @cached_property
     def X_max(self) -> float:
-        return float(np.linalg.norm(self.problem.X, axis=1).max())
+        return float(self.problem.norms.max())
 
     @cached_property
     def X_min(self) -> float:
-        return float(np.linalg.norm(self.problem.X, axis=1).min())
+        return float(self.problem.norms.min())
 
     @cached_property
     def mu(self) -> float:

@@ -94,7 +94,7 @@ def cone_is_inside(evidence: Evidence) -> Comparison:
     z = in_cone(p)
     z /= np.linalg.norm(z, axis=1, keepdims=True)
     least = float((z @ (p.y[:, None] * p.X).T).min())
-    bound = least_cosine(p) * float(np.linalg.norm(p.X, axis=1).min())
+    bound = least_cosine(p) * float(p.norms.min())
     return at_least(least - bound, -1e-12, what="least y <x, z> - mu X_min")
 
 
@@ -190,7 +190,7 @@ def active_sum_is_long(evidence: Evidence) -> Comparison:
     p = evidence.problem
     active = directions(p) @ p.X.T > 0
     size = np.linalg.norm(active @ (p.y[:, None] * p.X), axis=1)
-    bound = math.sqrt(least_cosine(p)) * active.sum(axis=1) * np.linalg.norm(p.X, axis=1).min()
+    bound = math.sqrt(least_cosine(p)) * active.sum(axis=1) * p.norms.min()
     return at_least((size - bound).min(), -1e-12, what="|x_a| - sqrt(mu) n_a X_min")
 
 

@@ -114,7 +114,7 @@ def kinks_at_the_largest_output(seed: int, draws: int) -> Comparison:
     least = np.inf
     for _ in range(draws):
         p = datasets.separable(float(rng.uniform(0.2, 0.9)), 8, 3, rng=rng)
-        mu, size = least_cosine(p), np.linalg.norm(p.X, axis=1)
+        mu, size = least_cosine(p), p.norms
         small = mu**2 * math.sqrt(mu) * size.min() / (4 * p.n * size.max())  # min(mu, xi) = mu^2
         pull = p.pull_at(p.outputs(random_state(rng, p, small)))
         i = int(rng.integers(p.n))
@@ -138,7 +138,7 @@ def every_selection_points_one_way(seed: int, draws: int) -> Comparison:
     least = np.inf
     for _ in range(draws):
         p = datasets.separable(float(rng.uniform(0.1, 0.9)), 8, 4, rng=rng)
-        mu, size = least_cosine(p), np.linalg.norm(p.X, axis=1)
+        mu, size = least_cosine(p), p.norms
         pull = p.pull_at(p.outputs(random_state(rng, p, 10.0 ** rng.uniform(-3, 0.5))))
         on = rng.choice(p.n, int(rng.integers(1, 3)), replace=False)
         Q = np.linalg.qr(p.X[on].T)[0]
@@ -186,7 +186,7 @@ def no_zeno(seed: int, m: int, lrs: tuple[float, ...]) -> list[Comparison]:
     crossed = len(run.events["time"])
     found = [_flips(lr, seed, m) for lr in lrs]
     assert run.networks is not None
-    x = np.linalg.norm(p.X, axis=1)
+    x = p.norms
     edge = [(net.directions @ p.X.T / x).max(axis=1) for net in run.networks]
     landed = np.abs(edge[-1]) < 1e-12
     moved = np.abs(run.networks[-1].directions - run.networks[-2].directions)[landed].max(initial=0)

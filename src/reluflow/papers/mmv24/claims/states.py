@@ -90,7 +90,7 @@ def turning_gap(p: Problem, net: Network, turn: Array) -> float:
     slopes = np.where(net.W @ p.X.T > 0, 1.0, p.leak)
     gap = turn - np.sign(net.a)[:, None] * (slopes @ (p.y[:, None] * p.X))
     gap -= np.sum(gap * unit, axis=1, keepdims=True) * unit
-    bound = 2 * p.n * np.linalg.norm(p.X, axis=1).max() * f
+    bound = 2 * p.n * p.norms.max() * f
     return float(np.linalg.norm(gap, axis=1).max() / bound)
 
 
@@ -107,6 +107,6 @@ def velocity_bound(seed: int, draws: int) -> Comparison:
         speed = math.sqrt(np.sum((factor[:, None] * dW) ** 2) + np.sum((factor * da) ** 2))
         W, a = net.weights()
         size = math.sqrt(np.sum(W**2) + np.sum(a**2))
-        X_max = float(np.linalg.norm(p.X, axis=1).max())
-        worst = max(worst, speed / (X_max * float(p.value(p.outputs(net))) * size))
+        X_max = float(p.norms.max())
+        worst = max(worst, speed / (X_max * p.loss_of(net) * size))
     return at_most(worst, 1.0, error=1e-12, what="|velocity| / (X_max L |theta|)")

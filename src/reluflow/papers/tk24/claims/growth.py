@@ -22,7 +22,7 @@ def eps_of(course: Course) -> float:
 
 def hypotheses(course: Course) -> list[Hypothesis]:
     """Inputs in the unit ball, odd d, and a positive Delta."""
-    size, d = float(np.linalg.norm(course.problem.X, axis=1).max()), course.problem.d
+    size, d = float(course.problem.norms.max()), course.problem.d
     return [
         Hypothesis("inputs in the unit ball", size <= 1, f"max |x| = {size:.3f}"),
         Hypothesis("d is odd", d % 2 == 1, f"d = {d}"),

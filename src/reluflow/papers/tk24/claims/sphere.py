@@ -52,13 +52,13 @@ class Sphere:
     @cached_property
     def b0(self) -> float:
         """Bound on the Lipschitz constant of G (Remark B.4), for inputs within R of 0."""
-        R = np.linalg.norm(self.problem.X, axis=1)
+        R = self.problem.norms
         return float(np.abs(self.problem.pull) @ (R + self.phi.radius))
 
     @cached_property
     def b1(self) -> float:
         """Bound on the Lipschitz constant of P g on the sphere (Remark B.7)."""
-        d, xi, R = self.problem.d, self.phi.radius, np.linalg.norm(self.problem.X, axis=1)
+        d, xi, R = self.problem.d, self.phi.radius, self.problem.norms
         K = 1 / beta(0.5, (d + 1) / 2)
         return 2 * self.b0 + float(np.abs(self.problem.pull) @ (K * (xi / (d + 1) + R**2 / xi)))
 
