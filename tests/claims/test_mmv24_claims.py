@@ -336,7 +336,7 @@ def test_trap_claims_on_toy6(name, toy):
 
 def spoil(name, evidence):
     """What breaks one claim: a change of (W, a) at the last record."""
-    end = evidence.path[-1]
+    end = evidence.path()[-1]
     home = homes(evidence.problem, end)
     plus, dead = np.flatnonzero(home == 1), np.flatnonzero(home == 2)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reluflow.arrays import Array
-from reluflow.errors import ReluflowError
+from reluflow.errors import MissingEvidence, ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
@@ -72,21 +72,45 @@ class Evidence:
         """The network at the end."""
         return self.net if self.run is None else self.run.final
 
-    @cached_property
-    def path(self) -> Sequence[Network]:
+    @property
+    def recorded(self) -> Sequence[Network]:
         """Recorded networks, in order; empty without any."""
         return () if self.run is None or self.run.networks is None else self.run.networks
 
+    def trajectory(self) -> Trajectory:
+        """The run; raises :class:`MissingEvidence` when there is none."""
+        if self.run is None:
+            raise MissingEvidence("no run was given: pass the Trajectory of flow or descend")
+        return self.run
+
+    def first(self) -> Network:
+        """The weights at the start; raises :class:`MissingEvidence` when they are not known."""
+        if self.start is None:
+            raise MissingEvidence(
+                "the weights at the start are not known: pass start=, or a run recorded from time 0"
+            )
+        return self.start
+
+    def end(self) -> Network:
+        """The network at the end; raises :class:`MissingEvidence` when there is none."""
+        if self.final is None:
+            raise MissingEvidence("there is no network to look at: pass a Trajectory or a Network")
+        return self.final
+
+    def path(self) -> Sequence[Network]:
+        """Recorded networks, in order; raises :class:`MissingEvidence` when there are none."""
+        return self.trajectory().path()
+
     @cached_property
     def times(self) -> Array:
-        """Times of ``path``."""
-        return self.run.times if self.run is not None and len(self.path) else np.empty(0)
+        """Times of ``recorded``."""
+        return self.run.times if self.run is not None and len(self.recorded) else np.empty(0)
 
     @property
     def states(self) -> Sequence[Network]:
         """Every network there is: the path, or the end alone."""
-        if len(self.path):
-            return self.path
+        if len(self.recorded):
+            return self.recorded
         return () if self.final is None else (self.final,)
 
     @property
@@ -100,7 +124,7 @@ class Evidence:
         has = {
             "start": self.start is not None,
             "end": self.final is not None,
-            "path": len(self.path) >= 2,
+            "path": len(self.recorded) >= 2,
             "flow": settings.get("kind") == "flow",
             "time": settings.get("clock", "time") == "time",
         }

@@ -58,9 +58,9 @@ with_zero = example("symmetric-separable", "balanced", "logistic", 80.0, 1e-3, z
 
 def drift(evidence: Evidence, allowed: float = DRIFT) -> Comparison:
     """Largest change of a_j^2 - |w_j|^2, relative to the size of the neuron then."""
-    first = evidence.path[0]
+    first = evidence.path()[0]
     worst = 0.0
-    for net in evidence.path[1:]:
+    for net in evidence.path()[1:]:
         size = np.maximum(log_size(first), log_size(net))
         with np.errstate(invalid="ignore"):
             gap = np.abs(_invariant(net, size) - _invariant(first, size))
@@ -84,17 +84,17 @@ def _invariant(net: Network, unit: Array) -> Array:
 
 def sign_changes(evidence: Evidence) -> Comparison:
     """Neurons whose outer weight has another sign at some record than at the first."""
-    signs = np.sign(evidence.path[0].a)
+    signs = np.sign(evidence.path()[0].a)
     moved = np.zeros(signs.shape, dtype=bool)
-    for net in evidence.path:
+    for net in evidence.path():
         moved |= np.sign(net.a) != signs
     return equals(moved.sum(), 0, tolerance=0, what="neurons whose outer sign changes")
 
 
 def zero_neurons_move(evidence: Evidence) -> Comparison:
     """Neurons at zero that are not at zero later."""
-    moved, gone = 0, np.zeros(evidence.path[0].m, dtype=bool)
-    for net in evidence.path:
+    moved, gone = 0, np.zeros(evidence.path()[0].m, dtype=bool)
+    for net in evidence.path():
         empty = np.isneginf(log_size(net))
         moved = max(moved, int(np.count_nonzero(gone & ~empty)))
         gone |= empty
@@ -107,10 +107,9 @@ def energy(evidence: Evidence) -> list[Comparison]:
     L never rises, and by Cauchy-Schwarz a stretch of the run that moves theta by d in time t
     lowers L by at least d^2/t.
     """
-    assert evidence.run is not None
-    loss, times = evidence.run.loss, evidence.times
+    loss, times = evidence.trajectory().loss, evidence.times
     fallen, elapsed = -np.diff(loss), np.diff(times)
-    pairs = zip(evidence.path, evidence.path[1:], strict=False)
+    pairs = zip(evidence.path(), evidence.path()[1:], strict=False)
     distance = np.array([moved(before, after) for before, after in pairs])
     later = elapsed > 0
     short = np.max((distance[later] ** 2 / elapsed[later] - fallen[later]) / loss[:-1][later])
@@ -138,11 +137,11 @@ def dead(problem: Problem, net: Network) -> NDArray[np.bool_]:
 
 def dead_neurons_move(evidence: Evidence) -> Comparison:
     """Largest relative change of a neuron after it has lost its last active sample."""
-    first = evidence.path[0]
+    first = evidence.path()[0]
     is_dead = np.zeros(first.m, dtype=bool)
     then = np.zeros((first.m, first.d + 2))
     worst = 0.0
-    for net in evidence.path:
+    for net in evidence.path():
         over = np.minimum(net.log_outer - np.maximum(net.log_norms, -1e300), 700.0)
         outer = np.sign(net.a) * np.exp(over)
         now = np.column_stack([net.directions, np.maximum(net.log_norms, -1e300), outer])

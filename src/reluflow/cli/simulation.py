@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from reluflow.cli.config import Config
 from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize

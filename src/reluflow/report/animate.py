@@ -128,11 +128,10 @@ def _chosen(run: Trajectory, frames: int) -> NDArray[np.intp]:
     """Records at even distances of what is seen: neurons turn, the loss falls."""
     if len(run) <= frames:
         return np.arange(len(run))
-    assert run.networks is not None
-    directions = run.networks[0].directions
+    directions = run.path()[0].directions
     turned = np.zeros(len(run))
     for i in range(1, len(run)):
-        before, directions = directions, run.networks[i].directions
+        before, directions = directions, run.path()[i].directions
         turned[i] = np.linalg.norm(directions - before, axis=1).mean()
     level = run.log_loss if run.problem.loss.margin else run.loss
     fallen = np.abs(np.diff(level, prepend=level[0]))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.arrays import Array
-from reluflow.errors import ReluflowError
+from reluflow.errors import MissingEvidence, ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.trajectory.states import States
@@ -72,6 +72,12 @@ class Trajectory:
             known = ", ".join(["loss", "log_loss", *self.observables])
             raise ReluflowError(f"nothing called {name!r} was recorded: this run has {known}")
         return self.observables[name]
+
+    def path(self) -> States:
+        """The recorded networks, in order; raises :class:`MissingEvidence` when there are none."""
+        if self.networks is None:
+            raise MissingEvidence("the run kept no networks: give states=True when it is made")
+        return self.networks
 
     @property
     def dataset(self) -> xarray.Dataset:

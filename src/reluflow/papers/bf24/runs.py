@@ -75,11 +75,10 @@ def state_at(evidence: Evidence, t: float) -> Network:
 
     times = evidence.times
     last = int(np.searchsorted(times, t * (1 + 1e-12), side="right")) - 1
-    net, rest = evidence.path[last], float(t - times[last])
+    net, rest = evidence.path()[last], float(t - times[last])
     if rest <= 1e-12 * t:
         return net
-    assert evidence.run is not None
-    rule = str(evidence.run.settings.get("on_branch", "stay"))
+    rule = str(evidence.trajectory().settings.get("on_branch", "stay"))
     return flow(evidence.problem, net, t_end=rest, on_branch=rule).final
 
 
@@ -120,8 +119,7 @@ class Story:
 
     @property
     def start(self) -> Network:
-        assert self.evidence.start is not None
-        return self.evidence.start
+        return self.evidence.first()
 
     @cached_property
     def times(self) -> Array:
@@ -174,7 +172,7 @@ class Story:
     @cached_property
     def path(self) -> list[Network]:
         """Recorded networks."""
-        return list(self.evidence.path)
+        return list(self.evidence.path())
 
     @property
     def tau(self) -> float:

@@ -73,14 +73,14 @@ def recorded(seed: int, m: int, q_min: float, kind: str = "gaussian") -> Evidenc
 
 def decade(evidence: Evidence) -> tuple[int, int]:
     """The last record with q_min from 1 to a tenth of the last one's, and the last one."""
-    q = np.array([least_margin(evidence.problem, net) for net in evidence.path])
+    q = np.array([least_margin(evidence.problem, net) for net in evidence.path()])
     return int(np.flatnonzero((q >= 1) & (q <= q[-1] / 10))[-1]), len(q) - 1
 
 
 @predicate("there are records with q_min from 1 to a tenth of the last one's")
 def has_decade(evidence: Evidence) -> tuple[bool, str]:
     """What tends to a limit is compared over the last decade of q_min."""
-    q = np.array([least_margin(evidence.problem, net) for net in evidence.path])
+    q = np.array([least_margin(evidence.problem, net) for net in evidence.path()])
     small = q[(q >= 1) & (q <= q[-1] / 10)]
     if small.size:
         return True, f"q_min {small[-1]:.4g}, and {q[-1]:.4g} at the end"
@@ -89,7 +89,7 @@ def has_decade(evidence: Evidence) -> tuple[bool, str]:
 
 def slowest(evidence: Evidence) -> float:
     """1.1 sqrt(q_first/q_last): how much errors that go as 1/sqrt(q_min) leave of themselves."""
-    first, last = (least_margin(evidence.problem, evidence.path[i]) for i in decade(evidence))
+    first, last = (least_margin(evidence.problem, evidence.path()[i]) for i in decade(evidence))
     return float(1.1 * np.sqrt(first / last))
 
 

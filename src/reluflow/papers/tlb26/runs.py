@@ -91,8 +91,7 @@ class Course:
     @cached_property
     def directions(self) -> Array:
         """Unit vectors, (records, m, d)."""
-        assert self.run.networks is not None
-        W = self.run.networks.W
+        W = self.run.path().W
         return W / np.linalg.norm(W, axis=2, keepdims=True)
 
     @cached_property

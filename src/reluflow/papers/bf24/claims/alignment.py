@@ -59,16 +59,15 @@ def log_defect_constant(known: Constants, alpha_0: float | None) -> float:
 
 def outer_weights_stay(evidence: Evidence) -> Found:
     """Theorem 1 (i): lambda^{2 eps} <= |a^t / a^0| <= lambda^{-2 eps} and |w| <= |a| until tau."""
-    assert evidence.start is not None
     known = known_constants(evidence.problem)
-    log_lambda = log_total(evidence.start)
+    log_lambda = log_total(evidence.first())
     tau = known.alignment_time(log_lambda, EPS)
     moved, over = 0.0, -np.inf
-    until = [net for net, t in zip(evidence.path, evidence.times, strict=True) if t <= tau]
+    until = [net for net, t in zip(evidence.path(), evidence.times, strict=True) if t <= tau]
     if evidence.times[-1] >= tau:  # a shorter run is looked at as far as it goes
         until.append(state_at(evidence, tau))
     for net in until:
-        moved = max(moved, float(np.abs(log_gain(net, evidence.start)).max()))
+        moved = max(moved, float(np.abs(log_gain(net, evidence.first())).max()))
         with np.errstate(invalid="ignore"):  # zero neurons have no ratio
             gap = net.log_norms - net.log_outer
         over = max(over, float(np.max(gap[np.isfinite(gap)], initial=-np.inf)))
@@ -113,8 +112,7 @@ def neurons_align_among_saddles(evidence: Evidence) -> Found:
 
 def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
     """Theorems 1 and 3 (ii) at tau itself, with the constant of Eq. 37 or, without alpha_0, 40."""
-    assert evidence.start is not None
-    p, start = evidence.problem, evidence.start
+    p, start = evidence.problem, evidence.first()
     known, log_lambda = known_constants(p), log_total(start)
     tau = known.alignment_time(log_lambda, EPS)
     if evidence.times[-1] < tau:
@@ -179,8 +177,7 @@ def threshold_alone(evidence: Evidence, eps: float = EPS) -> Found:
     For lambda below Eq. 22, or any number of the data and alpha_0, whatever eps. The proof meets a
     neuron that has not settled by tau with a larger constant in O(.), which this clause has not.
     """
-    assert evidence.start is not None
-    p, start = evidence.problem, evidence.start
+    p, start = evidence.problem, evidence.first()
     known, log_lambda = known_constants(p), log_total(start)
     tau = known.alignment_time(log_lambda, eps)
     if evidence.times[-1] < tau:
@@ -231,11 +228,9 @@ def defect_slope(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]
         known = constants(aligning(seed, m).problem)
         tau = known.alignment_time(log, EPS)
         run = aligning(seed, m, log, tau)
-        assert run.start is not None
-        assert run.final is not None
-        who = _condition(run.problem, run.start, 0.0, True)
-        who = who[run.start.a[who] > 0]
-        grad, v = D(run.problem, run.final.W)[who], ratios(run.final)[who]
+        who = _condition(run.problem, run.first(), 0.0, True)
+        who = who[run.first().a[who] > 0]
+        grad, v = D(run.problem, run.end().W)[who], ratios(run.end())[who]
         along = np.sum(grad * v, axis=1) / np.linalg.norm(grad, axis=1)
         worst.append(float((1 - along).max()))
     slope = np.polyfit(np.array(logs), np.log(worst), 1)[0]
@@ -275,15 +270,14 @@ def among_saddles(seed: int, m: int, log_scale: float | None = None, draws: int 
 
 def patterns_freeze(evidence: Evidence) -> Found:
     """Lemma 13: once a D(w, theta) lies in the neuron's own face (or is 0), the face is kept."""
-    assert evidence.start is not None
     p = evidence.problem
     known = known_constants(p)
-    log_lambda = log_total(evidence.start)
+    log_lambda = log_total(evidence.first())
     tau = known.alignment_time(log_lambda, EPS)
-    home: NDArray[np.int8] = np.zeros((evidence.start.m, p.n), dtype=np.int8)
-    settled = np.zeros(evidence.start.m, dtype=bool)
-    left = np.zeros(evidence.start.m, dtype=bool)
-    for net, t in zip(evidence.path, evidence.times, strict=True):
+    home: NDArray[np.int8] = np.zeros((evidence.first().m, p.n), dtype=np.int8)
+    settled = np.zeros(evidence.first().m, dtype=bool)
+    left = np.zeros(evidence.first().m, dtype=bool)
+    for net, t in zip(evidence.path(), evidence.times, strict=True):
         if t > tau:
             break
         side = pattern(p, net.W)
@@ -310,8 +304,7 @@ def starts_well(seed: int, m: int, draws: int = 100_000) -> list[Comparison]:
     from reluflow.gradientflow.flow import flow
 
     start = aligning(seed, m)
-    assert start.start is not None
-    p, net = start.problem, start.start
+    p, net = start.problem, start.first()
     active = np.flatnonzero((net.a > 0) & (p.X @ net.W.T > 0).any(axis=0))
     missing = np.setdiff1d(active, _condition(p, net, 0.0, True))
     end = flow(p, Network(np.zeros((1, p.d)), np.ones(1), bias=p.bias), t_end=1.0).final
@@ -333,8 +326,7 @@ def stays_where_it_can(seed: int, m: int) -> list[Comparison]:
     """Condition 2 along a flow whose G has saddles: some neurons have <D, v> > 0 at the start, and
     none leaves a face, by the rule to stay on a ridge."""
     run = among_saddles(seed, m, -20.0)
-    assert run.start is not None
-    aligned = _condition(run.problem, run.start, 0.0, True)
+    aligned = _condition(run.problem, run.first(), 0.0, True)
     return [
         at_least(aligned.size, 1, what="neurons with <D, v> > 0 at the start"),
         *patterns_freeze(run).comparisons,

@@ -91,9 +91,8 @@ def least_cosine_of_one_neuron(problem: Problem, rng: np.random.Generator) -> fl
     size = float(np.linalg.norm(problem.pull @ problem.X))
     times = np.linspace(0.0, 200.0 / size, 400)
     run = flow(problem, start, t_end=float(times[-1]), save=times, states=True)
-    assert run.networks is not None
     unit = problem.X / np.linalg.norm(problem.X, axis=1, keepdims=True)
-    return min(float((unit @ net.directions[0]).min()) for net in run.networks)
+    return min(float((unit @ net.directions[0]).min()) for net in run.path())
 
 
 def one_neuron_stays_active(seed: int, sets: int) -> Found:

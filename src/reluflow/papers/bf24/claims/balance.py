@@ -18,9 +18,8 @@ def flow_keeps_balance(seed: int, m: int, t_end: float) -> Comparison:
     problem = datasets.three_points()
     net = initialize(problem, m, scale=1.0, kind="gaussian", rng=seed)
     run = flow(problem, net, t_end=t_end, save=np.linspace(0.0, t_end, 21), rtol=1e-12)
-    assert run.networks is not None
     sizes = []
-    for state in run.networks:
+    for state in run.path():
         W, a = state.weights()
         sizes.append((a**2 - np.sum(W**2, axis=1), a**2 + np.sum(W**2, axis=1)))
     gaps, totals = np.array(sizes).transpose(1, 0, 2)
@@ -39,9 +38,8 @@ def euler_drifts_by_a_square(seed: int, m: int, steps: int, lr: float = 0.05) ->
     problem = datasets.three_points()
     net = initialize(problem, m, scale=1.0, kind="gaussian", rng=seed)
     run = descend(problem, net, lr=lr, steps=steps, save=range(steps + 1), states=True)
-    assert run.networks is not None
     worst = 0.0
-    for now, after in zip(run.networks[:-1], run.networks[1:], strict=True):
+    for now, after in zip(run.path()[:-1], run.path()[1:], strict=True):
         (W, a), (V, b) = now.weights(), after.weights()
         active = W @ problem.X.T > 0.0  # as descent has it, however near a kink
         push = (active * problem.pull_at(problem.outputs(now))) @ problem.X

@@ -146,8 +146,7 @@ def at_rest(evidence: Evidence) -> tuple[bool, str]:
     """|velocity| is at most 1e-8 of |theta|."""
     from reluflow.landscape import D
 
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     push = D(p, net.W, p.pull_at(p.outputs(net)))  # minimal where a neuron slides
     factor = np.exp(net.log_factors)
     across, along = net.a * np.linalg.norm(push, axis=1), np.sum(net.W * push, axis=1)

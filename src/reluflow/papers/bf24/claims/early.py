@@ -148,8 +148,7 @@ def course_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
         times = np.unique(np.concatenate([times, 0.5 * (times[1:] + times[:-1])]))
         times = times[times > 0]
         run = flow(problem, start, t_end=float(times[-1]), save=times, states=True, rtol=1e-10)
-        assert run.networks is not None
-        states = dict(zip(run.times.tolist(), run.networks, strict=True))
+        states = dict(zip(run.times.tolist(), run.path(), strict=True))
         for t, closed in zip(times, early(problem, start, times), strict=True):
             v, u = (net.W / net.a[:, None] for net in (states[float(t)], closed))
             apart = max(apart, float(np.abs(v - u).max()))

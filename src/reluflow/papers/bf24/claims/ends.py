@@ -169,19 +169,17 @@ def kind_of_end(seed: int, m: int) -> list[Comparison]:
     rng, made = np.random.default_rng(seed), []
     for kind in ("dominated", "balanced"):
         evidence = converged(seed, m, kind)
-        assert evidence.final is not None
-        end = stationarity(evidence.problem, evidence.final)
+        end = stationarity(evidence.problem, evidence.end())
         escape = end.escape
         made.append(at_most(end.relative, 1e-7, what=f"relative residual, {kind} start"))
         if kind == "dominated":
             made.append(equals(end.local == "minimum", 1, tolerance=0, what="local minimum"))
-            X, W = evidence.problem.X, evidence.final.weights()[0]
+            X, W = evidence.problem.X, evidence.end().weights()[0]
             reach = 0.5 * np.min(np.abs(W @ X.T) / np.linalg.norm(X, axis=1), axis=1)
-            low, high = changes(evidence.problem, evidence.final, reach, rng)
+            low, high = changes(evidence.problem, evidence.end(), reach, rng)
             made.append(at_least(low, -1e-15, what="least change of the loss, perturbed"))
             made.append(at_least(high, 1e-14, what="largest change of the loss, perturbed"))
-    assert evidence.final is not None
-    W, a = evidence.final.weights()
+    W, a = evidence.end().weights()
     zero = Network(np.vstack([W, np.zeros(2)]), np.append(a, 0.0), bias=evidence.problem.bias)
     beside = stationarity(evidence.problem, zero)
     drop = changes(evidence.problem, zero, 1e-2 * (np.arange(zero.m) == zero.m - 1), rng)[0]

@@ -224,7 +224,6 @@ def bundle_is_bounded(evidence: Evidence) -> Found:
     if i is None or j is None:
         return Found((), [_reached(i, j)])
     p, alpha = story.problem, least_mean(story.problem)
-    assert evidence.run is not None
     shortest = min(
         float(np.linalg.norm(ratios(net)[story.positive], axis=1).min())
         for net in story.path[i : j + 1]
@@ -232,7 +231,7 @@ def bundle_is_bounded(evidence: Evidence) -> Found:
     negative = max(
         float(np.sum(net.weights()[1][story.negative] ** 2)) for net in story.path[i : j + 1]
     )
-    mean = np.sqrt(np.mean(p.y**2)) + np.sqrt(2 * evidence.run.loss[0])
+    mean = np.sqrt(np.mean(p.y**2)) + np.sqrt(2 * evidence.trajectory().loss[0])
     mean += negative * np.mean(p.norms)
     return Found(
         [

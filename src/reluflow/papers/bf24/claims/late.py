@@ -59,9 +59,10 @@ class Late(Story):
     @cached_property
     def excess(self) -> Array:
         """L - L_beta* at the late records."""
-        assert self.evidence.run is not None
         rest = self.problem.y - self.problem.X @ self.beta
-        return np.asarray(self.evidence.run.loss[self.records.start :] - np.mean(rest**2) / 2)
+        return np.asarray(
+            self.evidence.trajectory().loss[self.records.start :] - np.mean(rest**2) / 2
+        )
 
     @cached_property
     def rate(self) -> float:

@@ -93,8 +93,7 @@ experiment(
 
 def learns_the_line(evidence: Evidence) -> list[Comparison]:
     """[BF24]_ Theorem 2: f = <beta*, x> on the cone of the data, and the loss stays positive."""
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     beta = least_squares(p)
     inside = np.random.default_rng(0).dirichlet(np.ones(p.n), 200) @ p.X
     X = np.vstack([p.X, inside])
@@ -155,14 +154,12 @@ def learns_the_line_everywhere(evidence: Evidence) -> Found:
     """
     from reluflow.gradientflow.flow import flow
 
-    p, start = evidence.problem, evidence.start
-    assert evidence.final is not None
-    assert start is not None
+    p, start = evidence.problem, evidence.first()
     line, gaps = p.X @ least_squares(p), {}
     log_lambda = log_total(start)
     for less in (0.0, -30.0, -400.0):
         t_end = 1000.0 - 3 * (log_lambda + less)
-        net = flow(p, start.scaled(less), t_end=t_end).final if less else evidence.final
+        net = flow(p, start.scaled(less), t_end=t_end).final if less else evidence.end()
         gaps[log_lambda + less] = float(np.abs(net.evaluate(-p.X, p.leak) + line).max())
     return Found(
         [at_most(min(gaps.values()), 1e-6, what="|f(-x_k) - <beta*, -x_k>|, least of all runs")],
@@ -191,8 +188,7 @@ def one_bundle(evidence: Evidence) -> list[Comparison]:
     """[BF24]_ Lemma 7: no neuron is active on some samples only; the active ones sum to beta*."""
     from reluflow.landscape import pattern
 
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     side = pattern(p, net.W)
     on, off = (side > 0).any(axis=1), (side < 0).any(axis=1)
     W, a = net.weights()

@@ -80,23 +80,21 @@ def teacher_run(draw: int, m: int, scale: float, t_end: float) -> Trajectory:
 
 def joined(early: Trajectory, late: Trajectory) -> Trajectory:
     """A run and its continuation, whose first record (the last of the run) is left out."""
-    assert early.networks is not None
-    assert late.networks is not None
     keep = slice(int(late.times[0] == 0.0), None)
+    before, after = early.path(), late.path()
     nets: dict[str, Any] = {
-        "W": np.concatenate([early.networks.W, late.networks.W[keep]]),
-        "a": np.concatenate([early.networks.a, late.networks.a[keep]]),
+        "W": np.concatenate([before.W, after.W[keep]]),
+        "a": np.concatenate([before.a, after.a[keep]]),
     }
-    if early.networks.log_scale is not None and late.networks.log_scale is not None:
-        scales = [early.networks.log_scale, late.networks.log_scale[keep]]
-        nets["log_scale"] = np.concatenate(scales)
+    if before.log_scale is not None and after.log_scale is not None:
+        nets["log_scale"] = np.concatenate([before.log_scale, after.log_scale[keep]])
     return replace(
         late,
         steps=np.concatenate([early.steps, early.steps[-1] + late.steps[keep]]),
         times=np.concatenate([early.times, early.times[-1] + late.times[keep]]),
         loss=np.concatenate([early.loss, late.loss[keep]]),
         log_loss=np.concatenate([early.log_loss, late.log_loss[keep]]),
-        networks=replace(late.networks, **nets),
+        networks=replace(late.path(), **nets),
         observables={},
         observable_dims={},
     )

@@ -58,8 +58,7 @@ class Course:
     @cached_property
     def bundles(self) -> NDArray[np.int64]:
         """Neurons in effect at each record."""
-        assert self.run.networks is not None
-        return np.array([neurons_in_effect(net) for net in self.run.networks])
+        return np.array([neurons_in_effect(net) for net in self.run.path()])
 
     @cached_property
     def frames(self) -> list[int]:
@@ -74,8 +73,7 @@ class Course:
 
     @property
     def states(self) -> list[Network]:
-        assert self.run.networks is not None
-        return [self.run.networks[i] for i in self.frames]
+        return [self.run.path()[i] for i in self.frames]
 
 
 def course(draw: int, m: int, scale: float, t_end: float) -> Course:
@@ -178,8 +176,7 @@ def widest_gap(net: Network) -> float:
 def methods_agree(made: Course) -> tuple[float, float]:
     """Largest gap of the loss to a flow without located kinks, and to descent at the end."""
     problem, run = made.run.problem, made.run
-    assert run.networks is not None
-    start, end = run.networks[0], float(run.times[-1])
+    start, end = run.path()[0], float(run.times[-1])
     blind = flow(problem, start, t_end=end, save=run.times, kinks=False, observe="outputs")
     descent = descend(problem, start, lr=1e-3, steps=round(1000 * end), observe="outputs")
     gap = np.abs(np.interp(run.times, blind.times, blind.loss) - run.loss).max()

@@ -69,8 +69,7 @@ class ThreePoints:
     @property
     def states(self) -> list[Network]:
         """At the start, the end of 2a, the end of 2, the end."""
-        assert self.run.networks is not None
-        return list(self.run.networks)
+        return list(self.run.path())
 
     def bundle(self, net: Network) -> Array:
         """Sum of a w over the neurons that start with a > 0 and an active sample."""

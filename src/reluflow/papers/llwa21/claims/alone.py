@@ -57,7 +57,7 @@ def trained_alone(seed: int, q_min: float) -> Evidence:
 def one_neuron_alone(evidence: Evidence) -> list[Comparison]:
     """(w, a)/|theta| tends to (w+, 1)/sqrt 2: what is across w+ is kept while |theta| grows."""
     p = evidence.problem
-    early, net = (evidence.path[i] for i in decade(evidence))
+    early, net = (evidence.path()[i] for i in decade(evidence))
     best = max_margin(p, "linear", 1)
     before, off = (float(np.linalg.norm(each.directions[0] - best.w)) for each in (early, net))
     grown = np.sqrt(squared_norm(net) / squared_norm(early))

@@ -136,8 +136,7 @@ def late_run(seed: int, m: int, q_min: float) -> Evidence:
 @predicate("the margins are large (q_min >= 50)")
 def large_margins(evidence: Evidence) -> tuple[bool, str]:
     """The run is in its late phase."""
-    assert evidence.final is not None
-    q = float(np.min(evidence.problem.y * evidence.problem.outputs(evidence.final)))
+    q = float(np.min(evidence.problem.y * evidence.problem.outputs(evidence.end())))
     return q >= 50, f"q_min {q:.4g}"
 
 
@@ -154,8 +153,7 @@ def small_start(evidence: Evidence) -> tuple[bool | None, str]:
 
 def branchings(evidence: Evidence) -> int:
     """Moments of the run at which it could have gone on otherwise, as the flow counts them."""
-    assert evidence.run is not None
-    kinds = evidence.run.events.get("kind", np.empty(0))
+    kinds = evidence.trajectory().events.get("kind", np.empty(0))
     return int(np.sum(np.asarray(kinds) == BRANCH))
 
 
@@ -217,8 +215,7 @@ def late_errors(evidence: Evidence) -> list[Comparison]:
     """
     from reluflow.optimum.max_margin import max_margin
 
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     linear = max_margin(p, "linear")
     norm2 = float(np.sum(np.exp(2 * net.log_norms)) + np.sum(np.exp(2 * net.log_outer)))
     q = float(np.min(p.y * p.outputs(net)))

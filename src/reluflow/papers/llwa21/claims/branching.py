@@ -93,8 +93,7 @@ def continuations(
     for i in range(starts):
         net = one_direction_each(centres, problem.leak, np.random.default_rng([seed, i]))
         evidence = until(problem, net, 5.0)
-        assert evidence.run is not None
-        kinks += len(evidence.run.events.get("kind", ()))
+        kinks += len(evidence.trajectory().events.get("kind", ()))
         several += branchings(evidence)
     return kinks, several
 

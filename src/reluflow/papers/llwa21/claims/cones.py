@@ -180,8 +180,7 @@ class Growth:
 
         start = self.net.scaled(log_sigma)
         run = flow(self.problem, start, t_end=times[-1], save=times, rtol=RTOL)
-        assert run.networks is not None
-        return list(run.networks)
+        return list(run.path())
 
     def after(self, log_sigma: float, log_r: float) -> float:
         """T0 + ln(r/(sqrt(m) sigma))/lambda0+."""

@@ -57,8 +57,7 @@ def largest_margin_at_leaks(seed: int, sets: int) -> list[Comparison]:
 @predicate("near a KKT direction (residual at most 0.01)")
 def near_kkt(evidence: Evidence) -> tuple[bool, str]:
     """The direction satisfies the KKT conditions up to 1 %."""
-    assert evidence.final is not None
-    residual = kkt(evidence.problem, evidence.final).residual
+    residual = kkt(evidence.problem, evidence.end()).residual
     return residual <= NEAR, f"residual {residual:.2g}"
 
 
@@ -87,10 +86,9 @@ def bent_direction(seed: int) -> Evidence:
 @claim("LLWA21-LB.9", needs=("end",), example=bent_direction, given=[margin_loss, near_kkt])
 def kkt_is_balanced(evidence: Evidence) -> Comparison:
     """KKT directions have |a_j| = |w_j|; by Euler nearly so where the residual is small."""
-    assert evidence.final is not None
-    residual = kkt(evidence.problem, evidence.final).residual
+    residual = kkt(evidence.problem, evidence.end()).residual
     return at_most(
-        imbalance(evidence.final),
+        imbalance(evidence.end()),
         residual + 1e-12,
         what="|a^2 - |w|^2| / |theta|^2, against the KKT residual",
     )

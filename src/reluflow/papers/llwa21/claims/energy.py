@@ -70,8 +70,7 @@ def measure(
     slope = energy = 0.0
     slid, kinks = 0, -1
     for run, at, weight in pieces(problem, net, t_end, nodes):
-        assert run.networks is not None
-        nets = [run.networks[int(k)] for k in at]
+        nets = [run.path()[int(k)] for k in at]
         least = np.array([min_norm_velocity(problem, net) for net in nets])
         theta = np.array([np.column_stack(net.weights()) for net in nets])
         t, flat = run.times[at], theta.reshape(len(at), -1)

@@ -85,8 +85,7 @@ def hints_win(seed: int, draws: int, m: int, q: float) -> Found:
     problem = datasets.figure1_right(eps=0.1)
     for i in range(draws):
         evidence = hinted_run(seed + i, m, 1e-8, q)
-        start, end = evidence.start, evidence.final
-        assert start is not None
+        start, end = evidence.first(), evidence.end()
         assert end is not None
         several += branchings(evidence)
         if (start.a > 0).any():

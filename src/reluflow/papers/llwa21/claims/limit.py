@@ -40,10 +40,10 @@ def late_records(evidence: Evidence) -> list[int]:
     p = evidence.problem
     below = [
         i
-        for i, net in enumerate(evidence.path)
+        for i, net in enumerate(evidence.path())
         if float(p.log_value(p.outputs(net))) < math.log(math.log(2) / p.n)
     ]
-    return list(range(below[0], len(evidence.path))) if below else []
+    return list(range(below[0], len(evidence.path()))) if below else []
 
 
 @predicate("L < ln 2 / n at some record, and q_min of 500 at the end")
@@ -52,7 +52,7 @@ def gets_late(evidence: Evidence) -> tuple[bool, str]:
     late = late_records(evidence)
     if len(late) < 2:
         return False, "L stays above ln 2 / n"
-    q = least_margin(evidence.problem, evidence.path[-1])
+    q = least_margin(evidence.problem, evidence.path()[-1])
     return q >= LARGE, f"{len(late)} records below ln 2 / n, the last with q_min {q:.4g}"
 
 
@@ -62,7 +62,7 @@ def settled(evidence: Evidence) -> tuple[bool | None, str]:
 
     A run that still leaves one KKT direction for another is not yet where limits are seen.
     """
-    p, path = evidence.problem, evidence.path
+    p, path = evidence.problem, evidence.path()
     first, last = decade(evidence)
     growth = smoothed(p, path[last])[0] / smoothed(p, path[first])[0]
     share = min(math.log(p.n) / least_margin(p, path[first]), 1.0)
@@ -87,12 +87,12 @@ def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
     tolerance.
     """
     p = evidence.problem
-    late = [evidence.path[i] for i in late_records(evidence)]
+    late = [evidence.path()[i] for i in late_records(evidence)]
     values = np.array([smoothed(p, net)[0] for net in late])
     sizes = np.array([squared_norm(net) for net in late])
     losses = np.array([float(p.log_value(p.outputs(net))) for net in late])
     shown = settling_records(evidence)
-    tol = 10 * math.log(p.n) / least_margin(p, evidence.path[-1])
+    tol = 10 * math.log(p.n) / least_margin(p, evidence.path()[-1])
     fall = (np.diff(values) / values[-1]).min()
     return [
         at_least(fall, 0.0, error=100 * evidence.rtol, what="rise of the smoothed margin, least"),
@@ -107,7 +107,7 @@ def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
         settles(
             evidence,
             shown,
-            [kkt(p, evidence.path[i], tol=tol).residual for i in shown],
+            [kkt(p, evidence.path()[i], tol=tol).residual for i in shown],
             "KKT residual, in q_min",
         ),
     ]
@@ -115,7 +115,7 @@ def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
 
 def settling_records(evidence: Evidence) -> list[int]:
     """Some records of the last three decades of q_min, from q_min = 10 on, a decade at least."""
-    q = np.array([least_margin(evidence.problem, net) for net in evidence.path])
+    q = np.array([least_margin(evidence.problem, net) for net in evidence.path()])
     start = min(max(q[-1] / 1000, 10.0), q[decade(evidence)[0]])
     found = np.flatnonzero(q >= start)
     goals = np.geomspace(q[found[0]], q[-1], 25)
@@ -124,8 +124,8 @@ def settling_records(evidence: Evidence) -> list[int]:
 
 def settles(evidence: Evidence, shown: list[int], values: list[float], what: str) -> Comparison:
     """The values at the records tend to 0 as 1/sqrt(q_min), or as slowly as the limit says."""
-    q = np.array([least_margin(evidence.problem, evidence.path[i]) for i in shown])
-    slowest_mode = settling_rate(evidence.problem, evidence.path[-1]) / 2
+    q = np.array([least_margin(evidence.problem, evidence.path()[i]) for i in shown])
+    slowest_mode = settling_rate(evidence.problem, evidence.path()[-1]) / 2
     return tends_to_zero(
         q, np.array(values), 0.5, what, expected=slowest_mode, floor=100 * evidence.rtol
     )
@@ -139,7 +139,7 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
     """
     from scipy.optimize import lsq_linear
 
-    p, net = evidence.problem, evidence.path[i]
+    p, net = evidence.problem, evidence.path()[i]
     W, a = net.weights()
     s = p.X @ W.T
     lengths = p.norms[:, None] * np.linalg.norm(W, axis=1)
@@ -182,7 +182,7 @@ def off_radial(evidence: Evidence, i: int) -> float:
 def critical(evidence: Evidence, i: int) -> float:
     """(1 + |theta|) |subgradient of gt| over gt at record i."""
     value, along, across = at_best_slopes(evidence, i)
-    size = math.sqrt(squared_norm(evidence.path[i]))
+    size = math.sqrt(squared_norm(evidence.path()[i]))
     return (1 + 1 / size) * math.hypot(along, across) / value
 
 
@@ -215,8 +215,7 @@ def has_leader(evidence: Evidence) -> tuple[bool, str]:
 
 def leaders(evidence: Evidence) -> NDArray[np.bool_]:
     """Neurons of the start that satisfy the condition for the max-margin separator."""
-    assert evidence.start is not None
-    net = evidence.start
+    net = evidence.first()
     along = net.W @ max_margin(evidence.problem, "linear").w
     lead = along**2 > np.sum(net.W**2, axis=1) - net.a**2
     return np.asarray((np.sign(net.a) * along > 0) & lead)
@@ -233,12 +232,11 @@ def leaders(evidence: Evidence) -> NDArray[np.bool_]:
 def loss_vanishes(evidence: Evidence) -> list[Comparison]:
     """L < ln 2 / n in finite time, then to 0; |theta| grows; a_j of a leader is never 0."""
     p, who = evidence.problem, leaders(evidence)
-    end = evidence.path[-1]
-    signs = np.array([np.sign(net.a[who]) for net in evidence.path])
+    end = evidence.path()[-1]
+    signs = np.array([np.sign(net.a[who]) for net in evidence.path()])
     log_loss, goal = float(p.log_value(p.outputs(end))), math.log(math.log(2) / p.n)
-    assert evidence.run is not None
-    done = log_loss < goal or evidence.run.status.code == "stationary"
-    growth = math.log(squared_norm(end) / squared_norm(evidence.path[0]))
+    done = log_loss < goal or evidence.trajectory().status.code == "stationary"
+    growth = math.log(squared_norm(end) / squared_norm(evidence.path()[0]))
     return [
         at_most(
             log_loss,
@@ -296,7 +294,7 @@ def every_neuron_is_pulled(evidence: Evidence) -> Comparison:
     p = evidence.problem
     best = max_margin(p, "linear")
     least = math.inf
-    for net in evidence.path:
+    for net in evidence.path():
         log_S = float(p.log_value(p.outputs(net))) + math.log(p.n)
         if log_S < -600:  # both sides below the smallest floats
             break

@@ -74,8 +74,7 @@ def stays_near(seed: int, eps: float, size: float, q: float) -> list[Comparison]
     """
     found = []
     for i, (name, problem, best, value) in enumerate(maxima(seed)):
-        end = returns(seed, i, eps, size, q).final
-        assert end is not None
+        end = returns(seed, i, eps, size, q).end()
         ratio = margin(problem, end) / value
         away = float(np.linalg.norm(direction(end) - direction(best)))
         near = eps if best.m > 2 else 1 / math.sqrt(q)
@@ -104,7 +103,7 @@ def around(problem: Problem, best: Network, value: float, rng: np.random.Generat
 def along_run(evidence: Evidence, value: float) -> Array:
     """The same rows along a run, where its margin is below the maximum and within 30 %."""
     rows = []
-    for net in evidence.path:
+    for net in evidence.path():
         here, along, across = smoothed(evidence.problem, net)
         if 0 < 1 - here / value < 0.3:
             size = math.hypot(np.linalg.norm(net.weights()[0]), np.linalg.norm(net.weights()[1]))
@@ -168,7 +167,7 @@ def swept(evidence: Evidence, value: float) -> tuple[Array, Array, Array]:
     its tangential slope for each unit of arc, since theta turns along the tangential gradient
     (Lemma F.6); all over gamma, by the trapezoidal rule.
     """
-    keep = [net for net in evidence.path if smoothed(evidence.problem, net)[0] > 0.7 * value]
+    keep = [net for net in evidence.path() if smoothed(evidence.problem, net)[0] > 0.7 * value]
     rows = np.array([smoothed(evidence.problem, net) for net in keep]) / value
     theta = np.array([direction(net) for net in keep])
     arcs = 2 * np.arcsin(np.linalg.norm(np.diff(theta, axis=0), axis=1) / 2)

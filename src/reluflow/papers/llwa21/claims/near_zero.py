@@ -29,8 +29,7 @@ ALIGNED = 1e-9  # relative, for |G| = lambda and a = sgn(G) |w|
 @predicate("well aligned (E.3)")
 def well_aligned(evidence: Evidence) -> tuple[bool, str]:
     """Neurons that are not zero maximise |G|, have a = sgn(G) |w|, and lie on no kink."""
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     keep = np.isfinite(net.log_norms) | np.isfinite(net.log_outer)
     if not keep.any():
         return False, "all neurons are zero"
@@ -111,8 +110,7 @@ class Departure:
         shift = math.log(1 / r) / self.rate
         at = shift + np.sort(times)
         run = flow(self.problem, start, t_end=float(at[-1]), save=list(at), rtol=RTOL)
-        assert run.networks is not None
-        return list(run.networks)
+        return list(run.path())
 
     def from_ray(self, r: float, times: Array) -> list[Network]:
         """The flow from r theta-hat; neurons at zero stay there (Lemma B.17)."""
@@ -137,8 +135,7 @@ def departures(seed: int) -> list[tuple[Departure, str, Found]]:
     found = []
     for evidence, name in ((aligned_pair(seed), "pair"), (aligned_one(seed), "one neuron")):
         tests = [test(evidence) for test in (mean_logistic, some_leak, unit_ball, well_aligned)]
-        assert evidence.final is not None
-        found.append((Departure(evidence.problem, evidence.final), name, Found((), tests)))
+        found.append((Departure(evidence.problem, evidence.end()), name, Found((), tests)))
     return found
 
 

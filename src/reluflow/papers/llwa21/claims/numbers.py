@@ -178,11 +178,10 @@ def sliding_in_closed_form(seed: int, t_end: float) -> list[Comparison]:
             save=times,
             rtol=1e-9,
         )
-        assert run.networks is not None
         f = 1 / (1 + (1 / start**2 - 1) * np.exp(-times))
-        seen = np.array([problem.outputs(net) for net in run.networks])
+        seen = np.array([problem.outputs(net) for net in run.path()])
         output = max(output, np.abs(seen[:, 0] - f).max(), np.abs(seen[:, 1]).max())
-        off = max(off, max(abs(float(net.weights()[0][0, 1])) for net in run.networks))
+        off = max(off, max(abs(float(net.weights()[0][0, 1])) for net in run.path()))
         # loss (1 - f)^2/4 + 1/4: its derivative -(1 - f) f'/2 is -2 f c_1^2
         energy = max(energy, np.abs(run.loss - (0.25 * (1 - f) ** 2 + 0.25)).max())
     return [

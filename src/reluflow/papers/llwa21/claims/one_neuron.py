@@ -90,9 +90,8 @@ def has_sign(sign: int) -> Any:
 
     @predicate(f"a neuron starts with a {'>' if sign > 0 else '<'} 0 (probability 1 - 2^-m)")
     def test(evidence: Evidence) -> tuple[bool, str]:
-        assert evidence.start is not None
-        count = int(np.sum(sign * evidence.start.a > 0))
-        return count > 0, f"{count} of {evidence.start.m}"
+        count = int(np.sum(sign * evidence.first().a > 0))
+        return count > 0, f"{count} of {evidence.first().m}"
 
     return test
 
@@ -110,8 +109,7 @@ def off_one_neuron(problem: Problem, net: Network, sign: int) -> float:
 
 def ends_in_one_neuron(evidence: Evidence, sign: int) -> list[Comparison]:
     """f/|theta|^2 against one neuron, in general as 1/sqrt(q_min); margin against gamma/2."""
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     best, _ = one_neuron(p, sign)
     gap = off_one_neuron(p, net, sign)
     q = least_margin(p, net)
@@ -204,9 +202,7 @@ def one_positive_neuron_under_a5(
 
 
 def _end(problem: Problem, seed: int, sigma: float, q: float) -> Network:
-    end = until(problem, start_of_both_signs(problem, seed, sigma), q).final
-    assert end is not None
-    return end
+    return until(problem, start_of_both_signs(problem, seed, sigma), q).end()
 
 
 @claim(
@@ -235,8 +231,7 @@ def one_positive_neuron(evidence: Evidence) -> list[Comparison]:
 def sphere_error(seed: int, q_min: float, mirror: bool) -> Found:
     """On data with hints, where w+ is met fast: below 1e-3 at every unit input."""
     evidence = trained(seed=seed, **({"mirror": True} if mirror else {}), q_min=q_min)
-    assert evidence.final is not None
-    off = off_one_neuron(evidence.problem, evidence.final, -1 if mirror else 1)
+    off = off_one_neuron(evidence.problem, evidence.end(), -1 if mirror else 1)
     test = positives_weak_at_dual if mirror else negatives_weak_at_dual
     bound = at_most(off, 1e-3, what="f/|theta|^2 against one neuron on the sphere, relative")
     return Found([bound], [test(evidence), one_way(evidence)])
@@ -266,8 +261,7 @@ def negative_neuron_grows(sizes: tuple[float, float] = (50.0, 500.0)) -> float:
     net = Network(np.array([size * best.w, 1e-12 * u]), np.array([size, -1e-12]), leak=problem.leak)
     logs = []
     for q in sizes:
-        end = until(problem, net, q).final
-        assert end is not None
+        end = until(problem, net, q).end()
         logs.append(end.log_norms)
         net = end
     return float((logs[1][1] - logs[0][1]) / (logs[1][0] - logs[0][0]))
@@ -293,8 +287,7 @@ def counterexample_margins(seed: int, sigmas: tuple[float, ...]) -> list[Compari
         equals(negative_neuron_grows() / power, 1.0, tolerance=0.02, what="measured over that"),
     ]
     for sigma in sigmas:
-        end = trained_on_counterexample(seed=seed, sigma=sigma, q_min=1e4).final
-        assert end is not None
+        end = trained_on_counterexample(seed=seed, sigma=sigma, q_min=1e4).end()
         found += [
             at_least(
                 margin(p, end),

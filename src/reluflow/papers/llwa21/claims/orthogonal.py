@@ -63,17 +63,15 @@ def exact_kkt(seed: int) -> Evidence:
 @predicate("a KKT direction (residual at most 1e-9)")
 def is_kkt(evidence: Evidence) -> tuple[bool, str]:
     """The KKT conditions of (P) hold up to rounding."""
-    assert evidence.final is not None
-    residual = kkt(evidence.problem, evidence.final, tol=1e-9).residual
+    residual = kkt(evidence.problem, evidence.end(), tol=1e-9).residual
     return residual <= 1e-9, f"residual {residual:.1e}"
 
 
 @predicate("some a_k < 0")
 def some_negative(evidence: Evidence) -> tuple[bool, str]:
     """There is a neuron of which w_k/a_k and w_k/|a_k| differ."""
-    assert evidence.final is not None
-    count = int((evidence.final.a < 0).sum())
-    return count > 0, f"{count} of {evidence.final.m}"
+    count = int((evidence.end().a < 0).sum())
+    return count > 0, f"{count} of {evidence.end().m}"
 
 
 def allowed(evidence: Evidence) -> tuple[float, float]:
@@ -82,16 +80,14 @@ def allowed(evidence: Evidence) -> tuple[float, float]:
     With residual r and complementarity c, |theta|^2 exceeds its minimum by at most the order of
     c + r^2, and by strong convexity the square of the distance to the solution is of that order.
     """
-    assert evidence.final is not None
-    found = kkt(evidence.problem, evidence.final)
+    found = kkt(evidence.problem, evidence.end())
     excess = 2 * abs(found.complementarity) + (5 * found.residual + 1e-9) ** 2 + 1e-12
     return math.sqrt(excess), excess
 
 
 def shared_function(evidence: Evidence, sign: float, factor: float) -> list[Comparison]:
     """At q_min = 1: f = phi(<v+, x>) + sign phi(<v-, x>), |theta|^2 = factor (|v+| + |v-|)."""
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     q = least_margin(p, net)
     plus, minus = class_solutions(p)
     goal = np.maximum(p.X @ plus, 0.0) + sign * np.maximum(p.X @ minus, 0.0)
@@ -137,8 +133,7 @@ def made_of_class_solutions(seed: int, sets: int) -> Found:
     hypotheses: list[Hypothesis] = []
     for i in range(sets):
         evidence = exact_kkt(seed + i)
-        p, net = evidence.problem, evidence.final
-        assert net is not None
+        p, net = evidence.problem, evidence.end()
         hypotheses += [test(evidence) for test in (no_leak, orthogonally_separable)]
         residual = max(residual, kkt(p, net, tol=1e-9).residual)
         plus, minus = (float(np.linalg.norm(v)) for v in class_solutions(p))
@@ -212,8 +207,7 @@ def sign_and_factor_in_the_proof(seed: int, sets: int) -> Found:
     hypotheses: list[Hypothesis] = []
     for i in range(sets):
         evidence = exact_kkt(seed + i)
-        p, net = evidence.problem, evidence.final
-        assert net is not None
+        p, net = evidence.problem, evidence.end()
         hypotheses += [test(evidence) for test in (no_leak, orthogonally_separable, is_kkt)]
         plus, minus = class_solutions(p)
         up, down = np.maximum(p.X @ plus, 0.0), np.maximum(p.X @ minus, 0.0)
@@ -244,8 +238,7 @@ def turned(problem: Problem, net: Network) -> Network:
 
 def solves_q(evidence: Evidence, signed: bool) -> list[Comparison]:
     """(sum of same-sign a_j^2) w_k/a_k, or over |a_k|, against v+ or v-, neurons not negligible."""
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     W, a = net.weights()
     W, a = W / math.sqrt(least_margin(p, net)), a / math.sqrt(least_margin(p, net))
     worst, imbalance = 0.0, 0.0

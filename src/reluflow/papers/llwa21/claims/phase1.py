@@ -121,8 +121,7 @@ def growth_rate(problem: Problem, net: Network) -> float:
 
     times = np.array([20.0, 30.0]) / early_rate(problem)[0]
     run = flow(problem, net.scaled(-60.0), t_end=float(times[-1]), save=list(times), rtol=RTOL)
-    assert run.networks is not None
-    first, last = (float(state.log_outer.max()) for state in run.networks)
+    first, last = (float(state.log_outer.max()) for state in run.path())
     return (last - first) / float(times[1] - times[0])
 
 
@@ -164,11 +163,10 @@ def linear_gap(problem: Problem, net: Network, shares: Array) -> tuple[Array, in
     size = m_norm(net)
     end = math.log(math.sqrt(rate / 4) / (math.sqrt(net.m) * size)) / rate
     run = flow(problem, net, t_end=end, save=list(shares * end), rtol=RTOL)
-    assert run.networks is not None
     gaps = [
         m_distance(state, linear_flow(problem, net, float(time)))
         / (4 * net.m * size**3 * math.exp(3 * rate * time) / rate)
-        for state, time in zip(run.networks, run.times, strict=True)
+        for state, time in zip(run.path(), run.times, strict=True)
     ]
     return np.array(gaps), branchings(Evidence.of(problem, run))
 

@@ -82,8 +82,7 @@ def _states(problem: Problem, start: Network, times: Array) -> tuple[list[Networ
     from reluflow.gradientflow.flow import flow
 
     run = flow(problem, start, t_end=float(times[-1]), save=list(times), rtol=RTOL)
-    assert run.networks is not None
-    return list(run.networks), branchings(Evidence.of(problem, run))
+    return list(run.path()), branchings(Evidence.of(problem, run))
 
 
 @cache

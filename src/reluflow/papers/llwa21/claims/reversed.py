@@ -94,8 +94,7 @@ def sign_in_a9(seed: int, sets: int) -> list[Comparison]:
 def mirrored_counterexample(seed: int, q_min: float) -> Found:
     """The margin passes gamma-/2, that of the one neuron."""
     evidence = trained_on_counterexample(seed=seed, mirror=True, q_min=q_min)
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     value, gamma = dual_value(p, -1)
     return Found(
         [

@@ -69,8 +69,7 @@ def ratios_of_the_margin(seed: int, m: int, sets: int) -> Found:
         hypotheses += [test(start) for test in (symmetric_data, off_the_mean, both_signs)]
         for q, ratios in found.items():
             evidence = until(problem, net, q)
-            end = evidence.final
-            assert end is not None
+            end = evidence.end()
             several += branchings(evidence)
             ratios.append(margin(problem, end) / best)
             short = min(short, least_margin(problem, end) / q)
@@ -165,8 +164,7 @@ def two_opposite_small(seed: int, q_min: float) -> Evidence:
 )
 def quarter(evidence: Evidence) -> Comparison:
     """(1/4)(w*, -w*, 1, -1) has norm 1/2, so that no theta/|theta| comes nearer than 1/2 to it."""
-    p, net = evidence.problem, evidence.final
-    assert net is not None
+    p, net = evidence.problem, evidence.end()
     return at_most(
         distance_to(evidence, net, 0.25),
         1 / np.sqrt(least_margin(p, net)),
@@ -183,7 +181,7 @@ def half(evidence: Evidence) -> list[Comparison]:
 def tends_to(evidence: Evidence, factor: float) -> list[Comparison]:
     """The distance falls as 1/|theta| from order 1 at q_min = 1, that of f/|theta|^2 with it."""
     p = evidence.problem
-    early, end = (evidence.path[i] for i in decade(evidence))
+    early, end = (evidence.path()[i] for i in decade(evidence))
     gaps = [distance_to(evidence, net, factor) for net in (early, end)]
     grown = np.sqrt(squared_norm(end) / squared_norm(early))
     w = max_margin(p, "linear").w
@@ -241,8 +239,7 @@ def kkt_pairs_are_opposite(seed: int, starts: int, q: float) -> list[Comparison]
         W = rng.uniform(0.3, 2, (2, 1)) * (np.array([w, -w]) + rng.uniform(-0.5, 0.5, (2, w.size)))
         a = rng.uniform(1.0, 1.5, 2) * np.linalg.norm(W, axis=1) * [1, -1]
         start = Network(W, a, leak=problem.leak)
-        end = until(problem, start, q).final
-        assert end is not None
+        end = until(problem, start, q).end()
         if kkt(problem, end).residual > NEAR:
             continue
         used += 1

@@ -74,8 +74,7 @@ def start(w: float, h: float) -> Network:
 
 def path(run: Trajectory) -> Array:
     """Inner weights of the one neuron, shape (records, 2)."""
-    assert run.networks is not None
-    return np.array([net.weights()[0][0] for net in run.networks])
+    return np.array([net.weights()[0][0] for net in run.path()])
 
 
 def events(run: Trajectory, kind: int) -> int:

@@ -79,7 +79,7 @@ def most_in_cap(walk: Walk, zeta: float) -> int:
     """Largest number of neurons, over records until T, in the zeta-cap of the other class."""
     return max(
         int((_beside(walk, net)[0] & (_beside(walk, net)[1] <= zeta)).sum())
-        for net, t in zip(walk.evidence.path, walk.evidence.times, strict=True)
+        for net, t in zip(walk.evidence.path(), walk.evidence.times, strict=True)
         if t <= walk.c.T
     )
 
@@ -97,7 +97,7 @@ def _speeds_beside_cap(walk: Walk, zeta: float) -> list[float]:
     """Mean d cos(w, x_other)/dt between records, of neurons in the other class's cone."""
     p, found = walk.evidence.problem, []
     last: tuple[float, NDArray[np.bool_], Array] | None = None
-    for net, t in zip(walk.evidence.path, walk.evidence.times, strict=True):
+    for net, t in zip(walk.evidence.path(), walk.evidence.times, strict=True):
         if t > walk.c.T:
             break
         _, sine2, cosine = _beside(walk, net)
@@ -171,7 +171,7 @@ def _speeds_at_kinks(walk: Walk) -> list[float]:
     By differences of the records at the crossing and just before and after it. With phi'(0) = 0
     the lemma's is that of the side on which x_i is not active; that of the other is larger.
     """
-    p, times, path = walk.evidence.problem, walk.evidence.times, walk.evidence.path
+    p, times, path = walk.evidence.problem, walk.evidence.times, walk.evidence.path()
     size, found = p.norms, []
     far = FAR / (p.n * walk.c.X_max * walk.c.unit)
     for j, i, t in zip(*walk.crossings, strict=True):

@@ -162,8 +162,7 @@ class Constants:
 
 def constants(evidence: Evidence) -> Constants:
     """Constants of a problem with a known start."""
-    assert evidence.start is not None
-    return Constants(evidence.problem, evidence.start)
+    return Constants(evidence.problem, evidence.first())
 
 
 @predicate("labels -1, +1 and a loss whose slope moves by at most 2|f| of that at zero")

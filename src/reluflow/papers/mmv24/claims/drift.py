@@ -52,7 +52,7 @@ def measured_turns(evidence: Evidence) -> list[Turn]:
 
     By the central difference of order 6; its difference from that of order 4 bounds its error.
     """
-    t, path, found = evidence.times, evidence.path, []
+    t, path, found = evidence.times, evidence.path(), []
     for i in range(3, len(t) - 3):
         gaps = np.diff(t[i - 3 : i + 4])
         if np.ptp(gaps) > 1e-6 * gaps.mean():

@@ -76,13 +76,13 @@ def until_T(evidence: Evidence) -> list[Network]:
     """Records up to T."""
     T = constants(evidence).T
     return [
-        net for net, t in zip(evidence.path, evidence.times, strict=True) if t <= T * (1 + 1e-12)
+        net for net, t in zip(evidence.path(), evidence.times, strict=True) if t <= T * (1 + 1e-12)
     ]
 
 
 def stays_small(evidence: Evidence) -> list[Comparison]:
     """Lemma 3: until T, in logarithms, |w|^2 <= 2 eps/sqrt(h) and |f| <= 2 eps sqrt(h) X_max."""
-    c, half = constants(evidence), 0.5 * math.log(evidence.path[0].m)
+    c, half = constants(evidence), 0.5 * math.log(evidence.path()[0].m)
     path = until_T(evidence)
     norm = max(2 * float(net.log_norms.max()) for net in path)
     output = max(log_output(evidence.problem, net) for net in path)
@@ -132,9 +132,9 @@ def is_regular(evidence: Evidence) -> Comparison:
 
     Neurons that rest on the edge of S_dead have rounding for their side there.
     """
-    gone = np.zeros(evidence.path[0].m, dtype=bool)
+    gone = np.zeros(evidence.path()[0].m, dtype=bool)
     back = 0
-    for net in evidence.path:
+    for net in evidence.path():
         active = (sides(evidence.problem, net) > 0).any(axis=1)
         back += int((gone & active).sum())
         gone |= ~active

@@ -177,8 +177,7 @@ def waiting_and_leaving(seed: int) -> list[Comparison]:
     residuals = [residual(problem, partial(path, since=since), times) for since in waits]
     ends = [float(problem.outputs(path(end, since))[0]) for since in waits]
     left = flow(problem, net, t_end=end, save=times, on_branch="leave", rtol=1e-11)
-    assert left.networks is not None
-    gap = max(_apart(n, path(float(t), 0.0)) for n, t in zip(left.networks, times, strict=True))
+    gap = max(_apart(n, path(float(t), 0.0)) for n, t in zip(left.path(), times, strict=True))
     stays = flow(problem, net, t_end=end, on_branch="stay").final
     still = descend(problem, net, lr=1e-3, steps=round(end / 1e-3)).final
     off = [

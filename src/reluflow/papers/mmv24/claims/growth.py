@@ -60,7 +60,7 @@ class Growth(Walk):
     def outputs(self) -> Array:
         """max |f| over each class, (records, 2)."""
         p = self.c.problem
-        f = np.array([np.abs(p.outputs(net)) for net in self.evidence.path])
+        f = np.array([np.abs(p.outputs(net)) for net in self.evidence.path()])
         return np.stack([f[:, np.sign(p.y) == s].max(axis=1) for s in (1, -1)], axis=1)
 
     @cached_property
@@ -82,7 +82,7 @@ class Growth(Walk):
 
     def between(self, low: float, high: float) -> Iterator[tuple[float, Network]]:
         """Records in a stretch of time."""
-        for t, net in zip(self.evidence.times, self.evidence.path, strict=True):
+        for t, net in zip(self.evidence.times, self.evidence.path(), strict=True):
             if low <= t <= high:
                 yield float(t), net
 

@@ -58,7 +58,7 @@ def late_claim(id: str, **options: Any) -> Callable[..., Any]:
 @late_claim("MMV24-L13")
 def group_survives(story: Growth) -> list[Comparison]:
     """log sum |w(t_1)|^2 >= log sum |w(0)|^2 - 4 n X_max t_1, each group."""
-    c, first = story.c, story.evidence.path[0]
+    c, first = story.c, story.evidence.path()[0]
     t, net = next(story.between(story.t1, math.inf))
     rate = 4 * c.problem.n * c.X_max * c.unit
     return [
@@ -196,7 +196,11 @@ def turns_to_the_sum(story: Growth) -> Found:
         if not long[-1]:
             continue
         rows = np.array(
-            [net.W[story.groups[s]] for net, k in zip(story.evidence.path, small, strict=True) if k]
+            [
+                net.W[story.groups[s]]
+                for net, k in zip(story.evidence.path(), small, strict=True)
+                if k
+            ]
         )
         cosines = np.array([story.c.cosine(s, row) for row in rows])
         gaps = []
@@ -225,13 +229,12 @@ def turns_to_the_sum(story: Growth) -> Found:
 @late_claim("MMV24-T1.2b")
 def loss_falls_as_one_over_t(story: Growth) -> list[Comparison]:
     """L(t) <= L(t_2)/(1 + L(t_2) alpha (t - t_2)); each group keeps sum |w|^2 >= 1/(4 X_max)."""
-    run = story.evidence.run
-    assert run is not None
+    run = story.evidence.trajectory()
     t = story.evidence.times
     late = t >= max(story.t2.values())
     (t0, L0), L = (t[late][0], run.loss[late][0]), run.loss[late]
     bound = L0 / (1 + L0 * story.c.rate_alpha * (t[late] - t0))
-    nets = [story.evidence.path[int(i)] for i in np.flatnonzero(late)]
+    nets = [story.evidence.path()[int(i)] for i in np.flatnonzero(late)]
     sizes = [story.log_size(net, s) for net in nets for s in (1, -1)]
     return [
         at_most((L / bound)[1:].max(initial=0.0), 1.0, error=1e-9, what="L over its bound"),

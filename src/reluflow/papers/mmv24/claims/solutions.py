@@ -31,8 +31,7 @@ def dead_traps_any_solution(seed: int) -> Found:
     problem, net = one_sample(1.0)
     times = np.linspace(0.0, 1.0, 41)
     run = flow(problem, net, t_end=1.0, save=times, on_branch="leave", rtol=1e-11)
-    assert run.networks is not None
-    path = dense_path(run.networks, times)
+    path = dense_path(run.path(), times)
     gap = residual(problem, path, times[::4])
     mu, first = least_cosine(problem), float(net.W[0] @ problem.X[0])
     imbalance = float(np.abs(balance(net.W, net.a)).max())
@@ -164,8 +163,7 @@ def _flips(lr: float, seed: int, m: int) -> tuple[int, int]:
     p = datasets.toy6(reduction="sum")
     net = initialize(p, m, scale=1e-4, kind="balanced", normalize="none", rng=seed)
     run = descend(p, net, lr=lr, steps=round(LONG / lr), save=range(round(LONG / lr) + 1))
-    assert run.networks is not None
-    on = np.array([W @ p.X.T > 0 for W in run.networks.W])
+    on = np.array([W @ p.X.T > 0 for W in run.path().W])
     flips = (on[1:] != on[:-1]).sum(axis=(0, 2))
     return int(flips.sum()), int(flips.max())
 
@@ -185,11 +183,10 @@ def no_zeno(seed: int, m: int, lrs: tuple[float, ...]) -> list[Comparison]:
     run = flow(p, net, t_end=LONG, save=np.linspace(0.0, LONG, 31))
     crossed = len(run.events["time"])
     found = [_flips(lr, seed, m) for lr in lrs]
-    assert run.networks is not None
     x = p.norms
-    edge = [(net.directions @ p.X.T / x).max(axis=1) for net in run.networks]
+    edge = [(net.directions @ p.X.T / x).max(axis=1) for net in run.path()]
     landed = np.abs(edge[-1]) < 1e-12
-    moved = np.abs(run.networks[-1].directions - run.networks[-2].directions)[landed].max(initial=0)
+    moved = np.abs(run.path()[-1].directions - run.path()[-2].directions)[landed].max(initial=0)
     return [
         at_most(max(most for _, most in found), p.n, what="most flips of one neuron, descent"),
         equals(max(found)[0] - min(found)[0], 0, tolerance=0, what="change of flips with the step"),

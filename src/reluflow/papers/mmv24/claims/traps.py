@@ -93,10 +93,10 @@ def all_trapped(evidence: Evidence) -> tuple[bool, str]:
 def one_way_flips(evidence: Evidence) -> list[Comparison]:
     """Positive neurons only gain positive and lose negative samples; negative ones mirrored."""
     p = evidence.problem
-    wanted = np.sign(evidence.path[0].a)[:, None] * np.sign(p.y)  # side an activation may flip to
-    last = sides(p, evidence.path[0])
+    wanted = np.sign(evidence.path()[0].a)[:, None] * np.sign(p.y)  # side an activation may flip to
+    last = sides(p, evidence.path()[0])
     forbidden, flips = 0, np.zeros(wanted.shape, dtype=int)
-    for net in evidence.path[1:]:
+    for net in evidence.path()[1:]:
         now = sides(p, net)
         flipped = (now != 0) & (last != 0) & (now != last)
         forbidden += int((flipped & (now != wanted)).sum())
@@ -111,10 +111,10 @@ def one_way_flips(evidence: Evidence) -> list[Comparison]:
 def escapes(evidence: Evidence) -> int:
     """Neurons that leave S_+ (positive) or S_- (negative) after a record inside."""
     p = evidence.problem
-    sign = np.sign(evidence.path[0].a)[:, None] * np.sign(p.y)
-    inside = np.zeros(evidence.path[0].m, dtype=bool)
+    sign = np.sign(evidence.path()[0].a)[:, None] * np.sign(p.y)
+    inside = np.zeros(evidence.path()[0].m, dtype=bool)
     left = 0
-    for net in evidence.path:
+    for net in evidence.path():
         side = sides(p, net)
         left += int((inside & (side * sign < 0).any(axis=1)).sum())
         inside |= (side == sign).all(axis=1)
@@ -157,14 +157,14 @@ def settled(evidence: Evidence) -> int:
 def group_invariant(evidence: Evidence) -> Comparison:
     """After t_1 W_s W_s^T - a_s a_s^T (rows of the group s) is constant."""
     since = settled(evidence)
-    home = homes(evidence.problem, evidence.path[since])
+    home = homes(evidence.problem, evidence.path()[since])
     worst = 0.0
     for s in (1, -1):
         group = home == s
         if not group.any():
             continue
-        first = _gram(evidence.path[since], group)
-        for net in evidence.path[since:]:
+        first = _gram(evidence.path()[since], group)
+        for net in evidence.path()[since:]:
             size = np.sum(net.weights()[1][group] ** 2)
             worst = max(worst, float(np.abs(_gram(net, group) - first).max() / size))
     return at_most(worst, DRIFT * evidence.rtol, error=1e-13, what="drift over the group's norm^2")
@@ -194,10 +194,9 @@ def low_rank(evidence: Evidence) -> Found:
     is at most 4 eps W_max^2/sqrt(h) a neuron. |W| grows at every record, so that the slack counts
     for less and less and the stable rank ends below 2.
     """
-    assert evidence.start is not None
-    path = evidence.path[settled(evidence) :]
+    path = evidence.path()[settled(evidence) :]
     home, sizes = homes(evidence.problem, path[0]), np.exp(2 * path[0].log_norms)
-    eps, width = math.exp(Constants(evidence.problem, evidence.start).log_eps), path[0].m
+    eps, width = math.exp(Constants(evidence.problem, evidence.first()).log_eps), path[0].m
     small = bool((sizes <= 2 * eps / math.sqrt(width)).all())
     weights = [net.weights()[0] for net in path]
     found = []

@@ -88,8 +88,7 @@ class Walk:
 
     @cached_property
     def c(self) -> Constants:
-        assert self.evidence.start is not None
-        return Constants(self.evidence.problem, self.evidence.start)
+        return Constants(self.evidence.problem, self.evidence.first())
 
     @cached_property
     def sign(self) -> NDArray[np.int64]:
@@ -109,8 +108,7 @@ class Walk:
     @cached_property
     def crossings(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """Neuron, sample and time of every located crossing, in order of time."""
-        assert self.evidence.run is not None
-        events = self.evidence.run.events
+        events = self.evidence.trajectory().events
         crossed = np.asarray(events.get("kind", ()), dtype=int) == CROSS
         neuron, sample, time = (
             np.asarray(events.get(key, ()), dtype=kind)[crossed]
@@ -142,14 +140,14 @@ class Walk:
     @cached_property
     def ends(self) -> NDArray[np.bool_]:
         """Samples on which neurons are active at the last record, (m, n)."""
-        return np.asarray(sides(self.evidence.problem, self.evidence.path[-1]) > 0)
+        return np.asarray(sides(self.evidence.problem, self.evidence.path()[-1]) > 0)
 
     @cached_property
     def contradictions(self) -> int:
         """Recorded sides, clear of rounding, that are not those the crossings lead to."""
         neuron, sample, time = self.crossings
         active, done, wrong = self.first.copy(), 0, 0
-        for net, t in zip(self.evidence.path, self.evidence.times, strict=True):
+        for net, t in zip(self.evidence.path(), self.evidence.times, strict=True):
             while done < len(time) and time[done] <= t:
                 active[neuron[done], sample[done]] ^= True
                 done += 1

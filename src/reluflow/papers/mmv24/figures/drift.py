@@ -181,12 +181,11 @@ def outside(problem: Problem, net: Network) -> NDArray[np.bool_]:
 def figure6(*, seed: int = 0) -> Drawn:
     """Figure 6: neurons at the start, after alignment and near zero loss; two drops."""
     problem, run = toy_run(seed)
-    assert run.networks is not None
     at = {step: int(np.searchsorted(run.steps, step)) for step in SHOWN}
     reach = 1.15 * max(float(np.abs(problem.X).max()), float(np.abs(run.final.weights()[0]).max()))
     names = ("start", "most are trapped", "aligned", "near zero loss")
     panels = [
-        plane_panel(problem, run.networks[i], f"iteration {step:,}: {name}", reach)
+        plane_panel(problem, run.path()[i], f"iteration {step:,}: {name}", reach)
         for (step, i), name in zip(at.items(), names, strict=True)
     ]
     drops, middle = drops_of(run)
@@ -200,7 +199,7 @@ def figure6(*, seed: int = 0) -> Drawn:
             "|W|_F^2 / |W|_2^2",
         ),
     ]
-    astray = {step: int(outside(problem, run.networks[i]).sum()) for step, i in at.items()}
+    astray = {step: int(outside(problem, run.path()[i]).sum()) for step, i in at.items()}
     loss = {step: float(run.loss[np.searchsorted(run.steps, step)]) for step in LOSSES}
     seen = [
         at_least(astray[0], 10, what="live neurons outside the traps at the start"),

@@ -37,15 +37,14 @@ def counted(angle: float, start: int) -> dict[str, float]:
     """
     problem = datasets.two_points(angle)
     run = plane_run(problem, start, (0, 7_000, 14_000, 21_000))
-    assert run.networks is not None
-    astray = [outside(problem, net) & (net.a > 0) for net in run.networks]
+    astray = [outside(problem, net) & (net.a > 0) for net in run.path()]
     norm = np.exp(run.final.log_norms)
     positive = run.final.a > 0
     live = (problem.X @ run.final.W.T > 0).any(axis=0) & positive
     targets = np.vstack([problem.X, problem.X.sum(axis=0)])
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    along = (run.networks[1].directions @ targets[:2].T).max(axis=1)
-    late_sign = run.networks[0].a < 0
+    along = (run.path()[1].directions @ targets[:2].T).max(axis=1)
+    late_sign = run.path()[0].a < 0
     nearest = (run.final.directions[live] @ targets.T).max(axis=1)
     return {
         "at 7,000": float(astray[1].sum()),
@@ -75,11 +74,10 @@ def drawn(name: str, runs: int, seed: int, seen: list[Comparison], words: str) -
     angle = ANGLES[name]
     problem, found = datasets.two_points(angle), counts(angle, runs)
     run = plane_run(problem, seed, range(0, SHOWN[-1] + 1, 100))
-    assert run.networks is not None
     reach = 1.15 * max(1.0, float(np.abs(run.final.weights()[0]).max()))
     panels = []
     for step in SHOWN:
-        net = run.networks[step // 100]
+        net = run.path()[step // 100]
         left = int((outside(problem, net) & (net.a > 0)).sum())
         title = f"iteration {step:,}: {left} outside S_+"
         panels.append(plane_panel(problem, net, title, reach))

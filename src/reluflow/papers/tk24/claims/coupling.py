@@ -154,11 +154,11 @@ claim(
 def norms_stay_below(evidence: Evidence) -> Found:
     """Up to t1: |theta|_M^2 against q0 E/(1 - (A0/lam) q0 (E - 1)) and against 2 q0 E."""
     lam, known = lam_of(evidence)
-    A0 = coupling(evidence.problem, evidence.path[0].m)
-    log_q0 = 2 * float(log_size(evidence.path[0]).max())
+    A0 = coupling(evidence.problem, evidence.path()[0].m)
+    log_q0 = 2 * float(log_size(evidence.path()[0]).max())
     t1 = (math.log(lam / (2 * A0)) - log_q0) / (2 * lam)
     sharp = loose = -math.inf
-    for t, net in zip(evidence.times, evidence.path, strict=True):
+    for t, net in zip(evidence.times, evidence.path(), strict=True):
         if t > t1:
             break
         gained = 2 * float(log_size(net).max()) - log_q0 - 2 * lam * t
@@ -202,7 +202,7 @@ def smooth_enough(evidence: Evidence) -> tuple[bool, str]:
 )
 def near_the_linearised_flow(evidence: Evidence) -> Found:
     """Directions and outer weights against the linearised flow, over the bounds of App. B.2."""
-    p, first = evidence.problem, evidence.path[0]
+    p, first = evidence.problem, evidence.path()[0]
     sphere = Sphere(p)
     lam, b0, b1, A0 = sphere.lam, sphere.b0, sphere.b1, coupling(p, first.m)
     q0 = math.exp(2 * float(log_size(first).max()))
@@ -216,7 +216,7 @@ def near_the_linearised_flow(evidence: Evidence) -> Found:
     c1 = A0 * math.sqrt(2) / lam + 2 * A0 * b0 / (b1 - 2 * lam) ** 2
     turn = size = 0.0
     for k in range(1, len(times)):
-        t, net = times[k], evidence.path[k]
+        t, net = times[k], evidence.path()[k]
         gap = np.linalg.norm(net.directions - linear[k, :, :-1], axis=1)
         turn = max(turn, float(gap.max()) / (2 * A0 / (b1 - 2 * lam) * q0 * math.exp(b1 * t)))
         a, b = np.exp(net.log_outer), np.exp(first.log_outer + linear[k, :, -1])

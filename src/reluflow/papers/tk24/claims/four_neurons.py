@@ -206,7 +206,7 @@ GIVEN = (gradient_flow, mean_logistic, no_leak, xor_symmetric, one_in_each)
 )
 def stays_in_the_plane(evidence: Evidence) -> Comparison:
     """A start inside span(e1, e2) stays inside."""
-    worst = max(float(np.abs(net.directions[:, 2:]).max(initial=0.0)) for net in evidence.path)
+    worst = max(float(np.abs(net.directions[:, 2:]).max(initial=0.0)) for net in evidence.path())
     return at_most(worst, 1e-12, what="largest |w_3..d| / |w|")
 
 
@@ -225,7 +225,7 @@ def angles_stay_small(evidence: Evidence) -> Found:
     counts as 90.
     """
     delta = spread(evidence.problem) + evidence.problem.smoothing
-    first = evidence.path[0].directions
+    first = evidence.path()[0].directions
     home = np.zeros_like(first)
     rows, axes = np.arange(len(first)), np.abs(first[:, :2]).argmax(axis=1)
     home[rows, axes] = np.sign(first[rows, axes])
@@ -236,7 +236,7 @@ def angles_stay_small(evidence: Evidence) -> Found:
         return float(np.where(along > 0, off, 1.0).max())
 
     begin = Hypothesis(
-        "|sin alpha_k| <= delta + xi at the start", largest(evidence.path[0]) <= delta
+        "|sin alpha_k| <= delta + xi at the start", largest(evidence.path()[0]) <= delta
     )
-    worst = max(largest(net) for net in evidence.path)
+    worst = max(largest(net) for net in evidence.path())
     return Found([at_most(worst, delta, what="largest |sin alpha|")], [begin])

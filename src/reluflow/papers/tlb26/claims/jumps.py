@@ -179,11 +179,10 @@ def _off_the_equation(problem: Problem, start: Network) -> float:
     spots = [t + s for t in c.half_fits[np.isfinite(c.half_fits)] for s in (-2.0, 0.0, 2.0)]
     times = np.unique(np.concatenate([[t - h, t, t + h] for t in spots]))
     run = flow(problem, start.scaled(-c.L), t_end=float(times[-1]), save=times, rtol=1e-11)
-    assert run.networks is not None
     worst = 0.0
     at = {float(t): k for k, t in enumerate(run.times)}
     for t in spots:
-        before, here, after = (run.networks[at[float(s)]] for s in (t - h, t, t + h))
+        before, here, after = (run.path()[at[float(s)]] for s in (t - h, t, t + h))
         push = D(problem, here.W, problem.pull_at(problem.outputs(here)))
         W, a = here.weights()
         (W0, a0), (W1, a1) = before.weights(), after.weights()

@@ -123,10 +123,10 @@ assumption("TLB26-A4", orthonormal_inputs, full_mask, no_tie, needs=("start",), 
 def inactive_components_rest(evidence: Evidence) -> Comparison:
     """A component <w_j, x_k> <= 0 never moves; relative to the neuron's size at the start."""
     X = evidence.problem.X
-    first = evidence.path[0]
+    first = evidence.path()[0]
     off = X @ first.W.T <= 0
     worst = 0.0
-    for net in evidence.path:
+    for net in evidence.path():
         factor = np.exp(net.log_factors - first.log_factors)
         change = np.abs(X @ net.W.T * factor - X @ first.W.T) / np.abs(first.W).max(axis=1)
         worst = max(worst, float(change[off].max(initial=0.0)))
@@ -302,18 +302,16 @@ def _union_against_parts(seed: int, flows: int) -> float:
     worst = 0.0
     for problem, start in drawn(seed, flows, mixed=True):
         union = course(problem, start, -40 * math.log(10.0))
-        assert union.run.networks is not None
         first = int(np.searchsorted(union.run.times, 0.5 * union.process.times[0] * union.L))
-        begin, t0 = union.run.networks[first], union.run.times[first]
+        begin, t0 = union.run.path()[first], union.run.times[first]
         later = np.arange(first, len(union.run), 40)
         for s in (1.0, -1.0):
             who = np.flatnonzero(np.sign(start.a) == s)
             part = problem.replace(y=np.where(s * problem.y > 0, problem.y, 0.0), known={})
             save = union.run.times[later] - t0
             run = flow(part, begin.subset(who), t_end=float(save[-1]), save=save, rtol=1e-9)
-            assert run.networks is not None
-            for k, net in zip(later, run.networks, strict=True):
-                W, a = union.run.networks[int(k)].subset(who).weights()
+            for k, net in zip(later, run.path(), strict=True):
+                W, a = union.run.path()[int(k)].subset(who).weights()
                 V, b = net.weights()
                 worst = max(worst, np.abs(W - V).max(), np.abs(a - b).max())
     return worst

@@ -86,8 +86,7 @@ class Six:
 
     def state(self, epoch: float) -> Network:
         """Recorded network at an epoch."""
-        assert self.run.networks is not None
-        return self.run.networks[int(np.argmin(np.abs(self.epochs - epoch)))]
+        return self.run.path()[int(np.argmin(np.abs(self.epochs - epoch)))]
 
 
 def lag() -> float:
