@@ -81,7 +81,7 @@ def paper_rows():
 
 def test_readme_counts_claims_and_names_figures():
     from reluflow.claims.ledger import PAPERS
-    from reluflow.papers.library import chosen
+    from reluflow.papers.catalogue import chosen
 
     rows = paper_rows()
     assert set(rows) == set(PAPERS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reluflow._lazy import make_lazy
 from reluflow._version import __version__
-from reluflow.claims.sources import SOURCES
+from reluflow.claims import SOURCES
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ make_lazy(__name__, _HOMES)
 def _load_checks() -> None:
     """Register what the frame of claims checks: invariants of any run, and the five papers."""
     from reluflow.claims import invariants  # noqa: F401
-    from reluflow.papers import library  # noqa: F401
+    from reluflow.papers import catalogue  # noqa: F401
 
 
 SOURCES.append(_load_checks)

@@ -118,5 +118,5 @@ def test_selection():
     assert replace(one, checks=()).sizes == ()
     with pytest.raises(ReluflowError, match="unknown paper or claim 'BF25'"):
         ledger("BF25")
-    with pytest.raises(ReluflowError, match="did you mean 'BF24-L22'"):
+    with pytest.raises(ReluflowError, match="did you mean BF24-L22"):
         ledger("BF24-L122")

@@ -125,15 +125,15 @@ def test_certify_takes_the_options_of_the_problem(cli):
     ("arguments", "message"),
     [
         (("claims", "BF25"), "unknown paper or claim 'BF25'"),
-        (("claims", "BF24-L99"), "unknown claim 'BF24-L99'"),
+        (("claims", "BF24-L99"), "unknown paper or claim 'BF24-L99'"),
         (("claims", "--seed", "-1"), "Invalid value"),
         (("certify",), "Missing argument"),
         (("certify", "nothing"), "unknown dataset 'nothing'"),
         (("certify", "missing.nc"), "missing.nc"),
-        (("certify", "toy6", "--claims", "BF24-L99"), "unknown claim 'BF24-L99'"),
+        (("certify", "toy6", "--claims", "BF24-L99"), "unknown paper or claim 'BF24-L99'"),
         (
             ("certify", "toy6", "--claims", "foo"),
-            "unknown claim 'foo': expected one of the papers BF24",
+            "unknown paper or claim 'foo': expected one of the papers BF24",
         ),
         (("certify", "toy6", "--claims", "BF24-L3"), "makes its own experiment"),
         (("certify", "toy6", "-o", "made"), "certificates are about a network"),

@@ -16,7 +16,7 @@ from reluflow.papers.bf24.figures import (
 from reluflow.papers.bf24.figures import (
     three_points as bf24,
 )
-from reluflow.papers.library import chosen
+from reluflow.papers.catalogue import chosen
 from reluflow.report.panels import neurons_panel
 
 

@@ -14,8 +14,8 @@ from reluflow.claims.run import try_check
 from reluflow.claims.verdict import Status, at_most
 from reluflow.papers import reproduce
 from reluflow.papers import reproduce as _package_function
+from reluflow.papers.catalogue import all_figures, chosen
 from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, figure
-from reluflow.papers.library import all_figures, chosen
 from reluflow.papers.parts import make_figure, make_verdict
 from reluflow.report.page import Mark, Page
 from reluflow.report.render import compose, to_svg
@@ -117,24 +117,6 @@ def test_a_figure_that_waits_is_made_last_and_shown_in_its_place(tmp_path, monke
     assert [figure.name for figure in made.figures] == ["F1", "F2"]
 
 
-def test_a_miss_that_is_known_at_this_size_is_shown_and_no_surprise(spec, tmp_path):
-    (tmp_path / "panels").mkdir()
-
-    def draw_known(*, size, seed=0):
-        known = (Status.FAILS, "too small a network") if size == 9 else None
-        return replace(draw_little(size=size, seed=seed), known=known)
-
-    spec = replace(spec, make=draw_known)
-    assert make_figure(spec, tmp_path, "quick").verdicts[0].expected is Status.HOLDS
-    bad = make_figure(spec, tmp_path, "full").verdicts[0]
-    assert (bad.status, bad.expected, bad.reason) == (
-        Status.FAILS,
-        Status.FAILS,
-        "too small a network",
-    )
-    assert not bad.surprising
-
-
 def test_long_cells_are_folded():
     html = Page("A page").table([{"measured": list("abcdefg"), "rests on": list("hij")}]).html
     assert "<div>c</div><details><summary>4 more</summary><div>d</div>" in html
@@ -182,10 +164,10 @@ def test_a_skipped_figure_is_out_of_scope_as_a_claim_too(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("before", "device", "told"),
+    ("before", "device", "expected"),
     [(None, "cpu", "cpu"), ("cpu", None, "cpu"), ("cpu", "auto", None), (None, None, None)],
 )
-def test_the_device_is_told_to_every_process(tmp_path, monkeypatch, before, device, told):
+def test_every_process_knows_the_device(tmp_path, monkeypatch, before, device, expected):
     seen = []
 
     def look(*, seed=0):
@@ -200,7 +182,7 @@ def test_the_device_is_told_to_every_process(tmp_path, monkeypatch, before, devi
     monkeypatch.setitem(FIGURES, ("BF24", "F2"), spec)
     reproduce("bf24", "f2", tmp_path, "quick", workers=0, device=device)
     assert seen
-    assert set(seen) == {told}
+    assert set(seen) == {expected}
     assert os.environ.get("RELUFLOW_DEVICE") == before
 
 

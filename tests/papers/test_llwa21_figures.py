@@ -9,7 +9,7 @@ import pytest
 
 from reluflow import Network, datasets, flow, initialize, loss_below
 from reluflow.claims.verdict import Status
-from reluflow.papers.library import all_figures, chosen
+from reluflow.papers.catalogue import all_figures, chosen
 from reluflow.papers.llwa21.figures import (
     boundaries as llwa21,
 )

@@ -10,8 +10,8 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.run import run_check
 from reluflow.claims.verdict import Status
 from reluflow.papers import reproduce
+from reluflow.papers.catalogue import all_figures, sketches_of
 from reluflow.papers.figure import Skipped
-from reluflow.papers.library import all_figures
 from reluflow.papers.mmv24.figures import (
     digits as mmv24_digits,
 )
@@ -27,8 +27,7 @@ from reluflow.papers.mmv24.figures import (
 from reluflow.papers.mmv24.figures import (
     phases as mmv24_phases,
 )
-from reluflow.papers.page import write_index
-from reluflow.papers.sketches import sketches_of
+from reluflow.papers.reproduce import write_index
 from reluflow.report.traces import Band, Line
 
 DIGITS = ("F5", "F10", "F11", "F12", "F13")

@@ -9,8 +9,8 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.ledger import ledger
 from reluflow.claims.run import run_check
 from reluflow.claims.verdict import Status, decide
+from reluflow.papers.catalogue import all_figures
 from reluflow.papers.figure import Skipped
-from reluflow.papers.library import all_figures
 from reluflow.papers.parts import make_figure
 from reluflow.papers.tk24.figures import (
     dominoes as tk24_dominoes,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from reluflow import datasets, initialize
-from reluflow.papers.library import all_figures, chosen
+from reluflow.papers.catalogue import all_figures, chosen
 from reluflow.papers.tlb26.figures import (
     run as tlb26_run,
 )

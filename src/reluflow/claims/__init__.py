@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from reluflow._lazy import make_lazy
@@ -44,5 +45,9 @@ __all__ = [
     "ledger",
     "predicate",
 ]
+
+#: Called before the registry is read. The frame stands below the papers and does not import them:
+#: ``reluflow/__init__.py`` adds a function that does.
+SOURCES: list[Callable[[], None]] = []
 
 make_lazy(__name__, _HOMES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from reluflow.claims.claim import Check, load_all
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.ledger import PAPERS, Entry, rows
+from reluflow.claims.ledger import entry, rows
 from reluflow.claims.run import try_evaluate
 from reluflow.claims.verdict import Verdict
 from reluflow.errors import ReluflowError
@@ -80,8 +79,9 @@ def named(claims: str | Sequence[str]) -> list[Check]:
             if name.lower() in (check.id.lower(), check.id.split("-")[0].lower())
         ]
         if not checks:
-            row = _known(name)
-            raise ReluflowError(f"{row.id} has no check yet: `reluflow claims` shows what has")
+            raise ReluflowError(
+                f"{entry(name).id} has no check yet: `reluflow claims` shows what has"
+            )
         usable = [check for check in checks if check.check is not None]
         if not usable:
             raise ReluflowError(
@@ -90,19 +90,6 @@ def named(claims: str | Sequence[str]) -> list[Check]:
             )
         found.update({check.name: check for check in usable})
     return _in_order(list(found.values()))
-
-
-def _known(name: str) -> Entry:
-    """The row of the ledger that is meant, or a sentence with what there is."""
-    known = {id.lower(): row for id, row in rows().items()}
-    if name.lower() in known:
-        return known[name.lower()]
-    close = difflib.get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {known[close[0]].id}?" if close else "such as BF24-L1"
-    raise ReluflowError(
-        f"unknown claim {name!r}: expected one of the papers {', '.join(PAPERS)}, or the id of a "
-        f"claim ({hint})"
-    )
 
 
 def write_certificates(evidence: Evidence, folder: str | os.PathLike[str]) -> list[Path]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
+from reluflow.claims import SOURCES
 from reluflow.claims.evidence import NEEDS, Evidence
-from reluflow.claims.sources import SOURCES
 from reluflow.claims.verdict import Comparison, Hypothesis, Status
 from reluflow.errors import ReluflowError
 
@@ -47,15 +47,13 @@ def predicate(name: str) -> Callable[[Callable[[Evidence], Any]], Predicate]:
 class Found:
     """What an experiment returns when comparisons alone do not say it all.
 
-    Where it is not ``possible`` here (its data are not there), nothing is expected of it. ``known``
-    is the status that it has at this size, and why, where the ledger's row says otherwise.
+    Where it is not ``possible`` here (its data are not there), nothing is expected of it.
     """
 
     comparisons: Sequence[Comparison]
     hypotheses: Sequence[Hypothesis] = ()
     note: str = ""
     possible: bool = True
-    known: tuple[Status, str] | None = None
 
 
 Outcome = Comparison | Sequence[Comparison] | Found
@@ -129,21 +127,27 @@ def register(check: Check) -> Check:
     return check
 
 
+class Wording(TypedDict, total=False):
+    """What the decorators of checks share; :func:`claim` says what each means."""
+
+    unchecked: Sequence[str]
+    quick: Mapping[str, Any]
+    full: Mapping[str, Any]
+    form: str
+    part: str
+    expected: Status | None
+    reason: str
+    printed: str
+    meant: str
+
+
 def claim(
     id: str,
     *,
     needs: Sequence[str] = (),
     given: Sequence[Predicate] = (),
-    unchecked: Sequence[str] = (),
     example: Callable[..., Evidence] | None = None,
-    quick: Mapping[str, Any] | None = None,
-    full: Mapping[str, Any] | None = None,
-    form: str = "stated",
-    part: str = "",
-    expected: Status | None = None,
-    reason: str = "",
-    printed: str = "",
-    meant: str = "",
+    **wording: Unpack[Wording],
 ) -> Callable[[Callable[[Evidence], Outcome]], Callable[[Evidence], Outcome]]:
     """Register a function of the evidence as the check of a claim.
 
@@ -155,19 +159,19 @@ def claim(
         What the evidence must contain (keys of ``NEEDS``); without it the claim does not apply.
     given : predicates
         Computable hypotheses; one that fails gives OUT_OF_SCOPE.
-    unchecked : sentences
-        Hypotheses nobody can compute, named in the verdict.
     example : function, optional
         Builds evidence for ``reluflow claims --run``; called with ``seed`` and the settings of
         ``quick`` or ``full``.
+    unchecked : sentences
+        Hypotheses nobody can compute, named in the verdict.
     quick, full : mappings, optional
-        Settings of the two sizes.
+        Settings of the two sizes; ``full`` names only what differs.
     form : key of ``FORMS``
-        Which wording is checked.
+        Which wording is checked, "stated" by default.
     part : str
         Tells apart several checks of one form.
     expected : Status, optional
-        What must come out, where the ledger's word is not enough; with ``reason``.
+        What must come out, where the ledger's row is not enough; with ``reason``.
     reason : str
         What a reader should know about the expected status or the settings; shown with the
         verdict. Needed where the status is not the ledger's or not HOLDS.
@@ -178,41 +182,15 @@ def claim(
     """
 
     def wrap(check: Callable[[Evidence], Outcome]) -> Callable[[Evidence], Outcome]:
-        register(
-            Check(
-                id,
-                form,
-                part,
-                check.__module__,
-                check=check,
-                example=example,
-                needs=tuple(needs),
-                given=tuple(given),
-                unchecked=tuple(unchecked),
-                sizes=_sizes(quick, full),
-                expected=expected,
-                reason=reason,
-                printed=printed,
-                meant=meant,
-            )
-        )
+        rests_on = {"needs": tuple(needs), "given": tuple(given)}
+        _register(id, check.__module__, wording, check=check, example=example, **rests_on)
         return check
 
     return wrap
 
 
 def experiment(
-    id: str,
-    *,
-    unchecked: Sequence[str] = (),
-    quick: Mapping[str, Any] | None = None,
-    full: Mapping[str, Any] | None = None,
-    form: str = "stated",
-    part: str = "",
-    expected: Status | None = None,
-    reason: str = "",
-    printed: str = "",
-    meant: str = "",
+    id: str, **wording: Unpack[Wording]
 ) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
     """Register a function that makes its own data: called with ``seed`` and sized settings.
 
@@ -220,21 +198,7 @@ def experiment(
     """
 
     def wrap(make: Callable[..., Outcome]) -> Callable[..., Outcome]:
-        register(
-            Check(
-                id,
-                form,
-                part,
-                make.__module__,
-                experiment=make,
-                unchecked=tuple(unchecked),
-                sizes=_sizes(quick, full),
-                expected=expected,
-                reason=reason,
-                printed=printed,
-                meant=meant,
-            )
-        )
+        _register(id, make.__module__, wording, experiment=make)
         return make
 
     return wrap
@@ -244,34 +208,34 @@ def assumption(
     id: str,
     *given: Predicate,
     needs: Sequence[str] = (),
-    unchecked: Sequence[str] = (),
     example: Callable[..., Evidence] | None = None,
-    form: str = "stated",
-    reason: str = "",
+    **wording: Unpack[Wording],
 ) -> None:
     """Register an assumption: it is MET where its predicates hold, and OUT_OF_SCOPE elsewhere."""
     module = example.__module__ if example is not None else given[0].test.__module__
+    rests_on = {"needs": tuple(needs), "given": given}
+    _register(id, module, wording, check=_nothing, example=example, **rests_on)
+
+
+def _register(id: str, module: str, wording: Wording, **function: Any) -> None:
+    """Register what a decorator was given: a function, what it rests on, and the wording."""
+    quick = dict(wording.get("quick", {}))
+    full = {**quick, **wording.get("full", {})}
     register(
         Check(
             id,
-            form,
-            "",
+            wording.get("form", "stated"),
+            wording.get("part", ""),
             module,
-            check=_nothing,
-            example=example,
-            needs=tuple(needs),
-            given=given,
-            unchecked=tuple(unchecked),
-            sizes=_sizes(None, None),
-            reason=reason,
+            unchecked=tuple(wording.get("unchecked", ())),
+            sizes={"quick": quick, "scaled": full, "full": full},
+            expected=wording.get("expected"),
+            reason=wording.get("reason", ""),
+            printed=wording.get("printed", ""),
+            meant=wording.get("meant", ""),
+            **function,
         )
     )
-
-
-def _sizes(quick: Any, full: Any) -> dict[str, dict[str, Any]]:
-    quick = dict(quick or {})
-    full = {**quick, **(full or {})}
-    return {"quick": quick, "scaled": full, "full": full}
 
 
 def load_all() -> dict[str, Check]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -18,18 +18,6 @@ if TYPE_CHECKING:
 
 PAPERS = ("BF24", "TLB26", "MMV24", "LLWA21", "TK24")
 NOT_YET = "not yet"
-COLUMNS = (
-    "id",
-    "paper",
-    "kind",
-    "statement",
-    "expected",
-    "hypotheses",
-    "repaired",
-    "slip",
-    "numbers",
-    "correction",
-)
 # what the ledger expects of a claim -> status of the forms "stated" and "printed"
 EXPECTED = {
     "holds": Status.HOLDS,
@@ -102,16 +90,7 @@ class Entry:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
-            "id": self.id,
-            "paper": self.paper,
-            "kind": self.kind,
-            "statement": self.statement,
-            "expected": self.expected,
-            "hypotheses": self.hypotheses,
-            "repaired": self.repaired,
-            "slip": self.slip,
-            "numbers": self.numbers,
-            "correction": self.correction,
+            **{column: getattr(self, column) for column in COLUMNS},
             "module": self.module,
             "checks": [check.name for check in self.checks],
             "statuses": {check.name: self.status_of(check).name for check in self.checks},
@@ -120,6 +99,9 @@ class Entry:
             },
             "sizes": list(self.sizes),
         }
+
+
+COLUMNS = tuple(field.name for field in fields(Entry) if field.name != "checks")  # of claims.csv
 
 
 @cache
@@ -138,12 +120,16 @@ def rows() -> Mapping[str, Entry]:
 
 
 def entry(id: str) -> Entry:
-    """The row of one id."""
-    if id not in rows():
-        close = difflib.get_close_matches(id, rows(), n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "`reluflow claims` lists them"
-        raise ReluflowError(f"unknown claim {id!r}: {hint}")
-    return rows()[id]
+    """The row of one id, or a sentence with what there is; case does not matter."""
+    known = {row.id.lower(): row for row in rows().values()}
+    if id.lower() in known:
+        return known[id.lower()]
+    close = difflib.get_close_matches(id.lower(), known, n=1)
+    hint = f"did you mean {known[close[0]].id}?" if close else "such as BF24-L1"
+    raise ReluflowError(
+        f"unknown paper or claim {id!r}: expected one of the papers {', '.join(PAPERS)}, or the "
+        f"id of a claim ({hint})"
+    )
 
 
 def ledger(which: str | None = None) -> list[Entry]:
@@ -163,24 +149,13 @@ def ledger(which: str | None = None) -> list[Entry]:
     >>> ledger("bf24-l1")[0].statement
     'Balancedness: a_j^2-|w_j|^2 is constant along the flow'
     """
-    from dataclasses import replace
-
     from reluflow.claims.claim import load_all
 
     by_id: dict[str, list[Check]] = {}
     for check in load_all().values():
         by_id.setdefault(check.id, []).append(check)
-    wanted = [row for row in rows().values() if _matches(row, which)]
-    if not wanted:
-        assert which is not None
-        if "-" in which:
-            entry(which)
-        raise ReluflowError(
-            f"unknown paper or claim {which!r}: expected one of {', '.join(PAPERS)} or an id "
-            "such as BF24-L1"
-        )
+    wanted = list(rows().values())
+    if which is not None:
+        name = which.lower()
+        wanted = [row for row in wanted if row.paper.lower() == name] or [entry(which)]
     return [replace(row, checks=tuple(by_id.get(row.id, ()))) for row in wanted]
-
-
-def _matches(row: Entry, which: str | None) -> bool:
-    return which is None or which.lower() in (row.id.lower(), row.paper.lower())

@@ -66,9 +66,7 @@ def tends_to_zero(
     text = f"{what}: power of the fall over the last {span:.2g} decades, or the last one if less"
     error = 0.0
     bound = rate - SLACK
-    slow = expected is not None and expected < bound
-    if slow:
-        assert expected is not None
+    if expected is not None and expected < bound:
         text += f" (the slowest mode at the limit has {max(expected, 0.0):.2g}: it settles slowly)"
         if seen >= expected - SLACK:
             error = math.inf

@@ -107,11 +107,7 @@ def verdict_of(
         meant=check.meant,
         quoted=row.hypotheses if check.form == "printed" else "",
     )
-    if not (known and found.possible):
-        return verdict
-    if found.known:
-        return replace(verdict, expected=found.known[0], reason=found.known[1])
-    return _with_expected(verdict, check)
+    return _with_expected(verdict, check) if known and found.possible else verdict
 
 
 def _with_expected(verdict: Verdict, check: Check) -> Verdict:

@@ -11,6 +11,11 @@ from typing import Any, SupportsFloat
 
 from reluflow.runtime.plain import to_plain
 
+# fields of a Verdict and of a Comparison that are plain text and plain numbers
+WORDS = ("id", "paper", "statement", "form", "part", "note", "reason", "printed", "meant", "quoted")
+NUMBERS = ("measured", "bound", "tolerance", "error")
+STATES = {True: "ok", False: "failed", None: "unchecked"}  # of a hypothesis
+
 
 class Status(Enum):
     """Outcome of a check; the value is the sentence to print."""
@@ -58,15 +63,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            "what": self.what,
-            "measured": to_plain(self.measured),
-            "sense": self.sense,
-            "bound": to_plain(self.bound),
-            "tolerance": to_plain(self.tolerance),
-            "error": to_plain(self.error),
-            "status": self.status.name,
-        }
+        numbers = {name: to_plain(getattr(self, name)) for name in NUMBERS}
+        return {"what": self.what, "sense": self.sense, **numbers, "status": self.status.name}
 
 
 def at_most(
@@ -112,7 +110,7 @@ class Hypothesis:
     @property
     def state(self) -> str:
         """ "ok", "failed" or "unchecked"."""
-        return {True: "ok", False: "failed", None: "unchecked"}[self.ok]
+        return STATES[self.ok]
 
 
 @dataclass(frozen=True)
@@ -164,8 +162,8 @@ class Verdict:
     @property
     def label(self) -> str:
         """The id, with the form and the part where they tell checks of it apart."""
-        told = [word for word in (self.form, self.part) if word not in ("", "stated")]
-        return f"{self.id} ({', '.join(told)})" if told else self.id
+        which = [name for name in (self.form, self.part) if name not in ("", "stated")]
+        return f"{self.id} ({', '.join(which)})" if which else self.id
 
     @property
     def deciding(self) -> Comparison | None:
@@ -201,22 +199,13 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; :func:`from_dict` reads them back."""
         return {
-            "id": self.id,
-            "paper": self.paper,
-            "statement": self.statement,
-            "form": self.form,
-            "part": self.part,
+            **{name: getattr(self, name) for name in WORDS},
             "status": self.status.name,
             "expected": None if self.expected is None else self.expected.name,
             "comparisons": [c.to_dict() for c in self.comparisons],
             "hypotheses": [
                 {"name": h.name, "state": h.state, "detail": h.detail} for h in self.hypotheses
             ],
-            "note": self.note,
-            "reason": self.reason,
-            "printed": self.printed,
-            "meant": self.meant,
-            "quoted": self.quoted,
             "settings": dict(self.settings),
         }
 
@@ -263,35 +252,21 @@ class Verdict:
 
 def from_dict(data: Mapping[str, Any]) -> Verdict:
     """The verdict :meth:`Verdict.to_dict` wrote."""
-    known = {"ok": True, "failed": False, "unchecked": None}
+    states = {state: ok for ok, state in STATES.items()}
+    comparisons = tuple(
+        Comparison(sense=c["sense"], what=c["what"], **{name: _number(c[name]) for name in NUMBERS})
+        for c in data["comparisons"]
+    )
+    hypotheses = tuple(
+        Hypothesis(h["name"], states[h["state"]], h["detail"]) for h in data["hypotheses"]
+    )
     return Verdict(
-        id=data["id"],
-        paper=data["paper"],
-        statement=data["statement"],
-        form=data["form"],
+        **{name: data.get(name, "") for name in WORDS},
         status=Status[data["status"]],
-        comparisons=tuple(
-            Comparison(
-                _number(c["measured"]),
-                _number(c["bound"]),
-                c["sense"],
-                _number(c["error"]),
-                c["what"],
-                _number(c["tolerance"]),
-            )
-            for c in data["comparisons"]
-        ),
-        hypotheses=tuple(
-            Hypothesis(h["name"], known[h["state"]], h["detail"]) for h in data["hypotheses"]
-        ),
+        comparisons=comparisons,
+        hypotheses=hypotheses,
         expected=None if data["expected"] is None else Status[data["expected"]],
-        note=data["note"],
         settings=data["settings"],
-        part=data.get("part", ""),
-        reason=data.get("reason", ""),
-        printed=data.get("printed", ""),
-        meant=data.get("meant", ""),
-        quoted=data.get("quoted", ""),
     )
 
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from reluflow._lazy import make_lazy
 
 if TYPE_CHECKING:
+    from reluflow.papers.catalogue import chosen
     from reluflow.papers.figure import Figure
-    from reluflow.papers.library import chosen
     from reluflow.papers.reproduce import Reproduction, reproduce
 
 _HOMES = {
     "Figure": "reluflow.papers.figure",
-    "chosen": "reluflow.papers.library",
+    "chosen": "reluflow.papers.catalogue",
     "Reproduction": "reluflow.papers.reproduce",
     "reproduce": "reluflow.papers.reproduce",
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reluflow.claims.claim import Check, Found, register
-from reluflow.claims.verdict import Comparison, Hypothesis, Status, Verdict
+from reluflow.claims.verdict import Comparison, Hypothesis, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.report.traces import Picture
 from reluflow.trajectory import Trajectory
@@ -19,7 +19,7 @@ class Skipped(ReluflowError):
 
     @property
     def found(self) -> Found:
-        """Its check's word: out of scope, and nothing else was expected."""
+        """For its check: out of scope, and nothing else was expected."""
         unmet = Hypothesis("what the figure needs is there", False, str(self))
         return Found((), [unmet], possible=False)
 
@@ -44,8 +44,6 @@ class Drawn:
         Runs to animate beside the pictures, by name.
     hypotheses : sequence of Hypothesis
         What the figure's statement rests on; one that fails puts the check out of scope.
-    known : (Status, str), optional
-        The status that its check has at this size, and why, where the ledger's row says otherwise.
     """
 
     pictures: Sequence[Picture]
@@ -55,13 +53,12 @@ class Drawn:
     caption: str = ""
     films: Mapping[str, Trajectory] = field(default_factory=dict)
     hypotheses: Sequence[Hypothesis] = ()
-    known: tuple[Status, str] | None = None
 
     @property
     def found(self) -> Found:
-        """Its check's word; where a hypothesis fails at this size nothing else was expected."""
-        tested = all(h.ok is not False for h in self.hypotheses)
-        return Found(self.seen, self.hypotheses, possible=tested, known=self.known)
+        """For its check; where a hypothesis fails at this size nothing else was expected."""
+        met = all(h.ok is not False for h in self.hypotheses)
+        return Found(self.seen, self.hypotheses, possible=met)
 
 
 @dataclass(frozen=True)

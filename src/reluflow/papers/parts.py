@@ -1,21 +1,27 @@
-"""Parts of a reproduction, figures and claims, as points of a sweep."""
+"""Parts of a reproduction, figures and claims, as points of a sweep.
+
+A finished part leaves a record: one with the same settings, version and source is not made twice.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import reluflow
+from reluflow._version import __version__
 from reluflow.claims.claim import Check, Found, load_all
 from reluflow.claims.run import try_check, verdict_of
 from reluflow.claims.verdict import Status, Verdict, from_dict
-from reluflow.papers import record
+from reluflow.papers.catalogue import all_figures
 from reluflow.papers.figure import Drawn, Figure, Skipped, Spec
-from reluflow.papers.library import all_figures
 from reluflow.report.animate import animate
 from reluflow.report.render import to_svg, write_picture
 from reluflow.runtime import write_text
@@ -94,14 +100,14 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
     settings = {"size": size, "seed": seed, **spec.sizes[size]}
     stem = f"{spec.paper}-{spec.name}".lower()
     path = folder / "records" / f"{stem}.json"
-    key = record.key_of({"figure": spec.id, **settings})
-    stored = record.read(path, key)
+    key = record_key({"figure": spec.id, **settings})
+    stored = read_record(path, key)
     if stored is not None:
-        return _figure(spec, folder, stored, settings, resumed=True)
+        return _read_figure(spec, folder, stored, settings, resumed=True)
     began = time.monotonic()
     check = _check_of(spec)
     try:
-        drawn = spec.make(seed=seed, **spec.sizes[size], **_room(spec, folder))
+        drawn = spec.make(seed=seed, **spec.sizes[size], **_place_of_runs(spec, folder))
     except Skipped as reason:
         found = reason.found
         verdict = verdict_of(check, found, found.hypotheses, settings, known=True)
@@ -126,8 +132,8 @@ def make_figure(spec: Spec, folder: Path, size: str, seed: int = 0) -> Figure:
         "verdicts": [verdict.to_dict()],
         "seconds": time.monotonic() - began,
     }
-    record.write(path, key, content)
-    return _figure(spec, folder, json.loads(json.dumps(content, default=to_plain)), settings)
+    write_record(path, key, content)
+    return _read_figure(spec, folder, json.loads(json.dumps(content, default=to_plain)), settings)
 
 
 def _check_of(spec: Spec) -> Check:
@@ -140,13 +146,13 @@ def _empty(spec: Spec, sentence: str, settings: dict[str, Any], verdict: Verdict
     return Figure(spec.paper, spec.name, spec.title, (), {}, (sentence,), settings, (verdict,))
 
 
-def _room(spec: Spec, folder: Path) -> dict[str, Path]:
-    """Where a figure that asks for it keeps long runs."""
+def _place_of_runs(spec: Spec, folder: Path) -> dict[str, Path]:
+    """Where a figure that asks for a folder keeps long runs."""
     wanted = "folder" in inspect.signature(spec.make).parameters
     return {"folder": folder / "runs"} if wanted else {}
 
 
-def _figure(
+def _read_figure(
     spec: Spec,
     folder: Path,
     stored: dict[str, Any],
@@ -190,11 +196,52 @@ def make_verdict(check: Check, folder: Path, size: str, seed: int = 0) -> tuple[
     """The verdict of a claim's own experiment, made or read from its record."""
     path = folder / "records" / f"{check.name.replace('/', '_').lower()}.json"
     settings = {"claim": check.name, "size": size, "seed": seed, **check.sizes[size]}
-    key = record.key_of(settings)
-    stored = record.read(path, key)
+    key = record_key(settings)
+    stored = read_record(path, key)
     if stored is not None:
         return from_dict(stored["verdict"]), True
     verdict = try_check(check, size, seed)
     if verdict.status is not Status.UNDECIDED:
-        record.write(path, key, {"verdict": verdict.to_dict()})
+        write_record(path, key, {"verdict": verdict.to_dict()})
     return verdict, False
+
+
+def record_key(settings: Mapping[str, Any]) -> str:
+    """Hash of the settings, the version and the whole source of the package.
+
+    A result depends on every kernel and solver below it, not on the modules of its paper alone.
+    """
+    made_from = [__version__, dict(settings), _hash_of_source()]
+    plain = json.dumps(made_from, sort_keys=True, default=str)
+    return hashlib.sha256(plain.encode()).hexdigest()
+
+
+@cache
+def _hash_of_source() -> str:
+    """Hash of every module and table of the package."""
+    root = Path(reluflow.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted([*root.rglob("*.py"), *root.rglob("*.csv")]):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def read_record(path: Path, key: str) -> dict[str, Any] | None:
+    """The record at ``path`` if it belongs to ``key`` and its files are there."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(record, dict) or record.get("key") != key:
+        return None
+    folder = path.parent.parent
+    if any(not (folder / name).is_file() for name in record.get("files", ())):
+        return None
+    return record
+
+
+def write_record(path: Path, key: str, content: Mapping[str, Any]) -> None:
+    """Write a record beside and rename; it is the last thing a job writes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"key": key, "version": __version__, **content}
+    write_text(path, json.dumps(record, indent=1, default=to_plain))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from reluflow.claims.claim import SIZES, Check
-from reluflow.claims.ledger import ledger
-from reluflow.claims.verdict import Verdict
+from reluflow.claims.ledger import PAPERS, ledger
+from reluflow.claims.verdict import Verdict, count_statuses
 from reluflow.errors import ReluflowError
+from reluflow.papers.catalogue import Sketch, all_figures, chosen, sketches_of
 from reluflow.papers.figure import Figure, Spec
-from reluflow.papers.library import all_figures, chosen
 from reluflow.papers.parts import Row, figure_in, run_parts, verdict_in
-from reluflow.papers.sketches import Sketch, sketches_of
+from reluflow.report.page import Page
+from reluflow.report.verdicts import verdict_rows
 from reluflow.runtime import Progress
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -93,22 +94,23 @@ def reproduce(
     ordered = sorted(specs, key=lambda spec: spec.waits)
     parts = names[:1] + [f"figure {spec.id}" for spec in ordered] + names[1:]
     began, done = time.monotonic(), 0
-    with _on(device), Progress(len(parts), "reproduce", progress, overall=True) as bar:
+    with (
+        _passing_on(device),
+        Progress(len(parts), "reproduce", progress, overall=True) as bar,
+    ):
 
         def each(row: Row) -> None:
             nonlocal done
             done += 1
             bar.update(done, time.monotonic() - began, row["part"])
             if say:
-                bar.say(_said(row))
+                bar.say(_line_of(row))
 
         rows = run_parts(parts, folder, size, [seed], workers, each)
         made = {row["part"]: row for row in rows}
         drawn = [made.pop(f"figure {spec.id}", None) for spec in specs]
         figures = [figure_in(row, folder, size) for row in drawn if row is not None]
     verdicts = [verdict_in(row) for row in made.values()]
-    from reluflow.papers.page import write_index
-
     shown = {spec.id: set(spec.claims) for spec in specs}
     left_out = sketches_of(paper) if figure is None else ()
     page = write_index(folder, figures, verdicts, shown, size, left_out)
@@ -116,8 +118,8 @@ def reproduce(
 
 
 @contextlib.contextmanager
-def _on(device: str | None) -> Iterator[None]:
-    """Tell the device by the environment, which worker processes share."""
+def _passing_on(device: str | None) -> Iterator[None]:
+    """Pass the device on by the environment, which worker processes share."""
     from reluflow.papers.tk24.figures.dominoes_run import DEVICE
 
     before = os.environ.get(DEVICE)
@@ -133,7 +135,8 @@ def _on(device: str | None) -> Iterator[None]:
             os.environ[DEVICE] = before
 
 
-def _said(row: Row) -> str:
+def _line_of(row: Row) -> str:
+    """What to print when a part is finished."""
     done = row["status"] == "ok"
     again = done and row["resumed"]
     if done and "verdict" in row:
@@ -181,3 +184,75 @@ def _folder(out: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise ReluflowError(f"cannot write into {folder}: {error.strerror}") from None
     return folder
+
+
+def write_index(
+    folder: Path,
+    figures: Sequence[Figure],
+    verdicts: Sequence[Verdict],
+    shown: Mapping[str, set[str]],
+    size: str,
+    left_out: Sequence[Sketch] = (),
+) -> Path:
+    """Write ``index.html``: by paper, each figure with its claims, then the other claims.
+
+    Parameters
+    ----------
+    folder : Path
+    figures, verdicts
+        What was made.
+    shown : mapping
+        Figure id to the claims it shows beside its own.
+    size : str
+        Said in the subtitle.
+    left_out : sequence of Sketch
+        Drawings without data, named after the figures of their paper.
+    """
+    everything = [v for f in figures for v in f.verdicts] + list(verdicts)
+    papers = [p for p in PAPERS if any(v.paper == p for v in everything)]
+    words = {
+        "quick": "quick size",
+        "scaled": "the papers' own sizes, deep networks scaled down",
+        "full": "the papers' own sizes",
+    }
+    page = Page("Reproductions", f"Figures and claims, {words[size]}.")
+    page.text(_outcome(everything), kind="lead")
+    if len(papers) > 1:
+        page.links({paper: f"#{paper}" for paper in papers})
+    for paper in papers:
+        page.heading(paper, anchor=paper)
+        beside: set[str] = set()
+        for figure in figures:
+            if figure.paper == paper:
+                ids = shown.get(f"{figure.paper}-{figure.name}", set())
+                beside |= ids
+                _add_figure(page, folder, figure, [v for v in verdicts if v.id in ids])
+        sketches = [sketch.sentence for sketch in left_out if sketch.paper == paper]
+        if sketches:
+            page.heading(f"Figures of {paper} left out", 3).points(sketches)
+        rest = [v for v in verdicts if v.paper == paper and v.id not in beside]
+        if rest:
+            page.heading(f"Claims of {paper}", 3)
+            page.text(_outcome(rest)).table(verdict_rows(rest))
+    return page.write(folder / "index.html")
+
+
+def _add_figure(page: Page, folder: Path, figure: Figure, beside: Sequence[Verdict]) -> None:
+    page.heading(
+        f"{figure.paper} {figure.name}: {figure.title}", 3, f"{figure.paper}-{figure.name}"
+    )
+    for i, shown in enumerate(figure.panels):
+        svgs = [(folder / name).read_text(encoding="utf-8") for name in shown["files"]]
+        caption = figure.caption if i == len(figure.panels) - 1 else ""
+        page.images(svgs, shown["alts"], shown["columns"], caption)
+    if figure.films:
+        page.links({f"Animation: {name}": name for name in figure.films})
+    page.points(figure.summary)
+    page.table(verdict_rows([*figure.verdicts, *beside]))
+
+
+def _outcome(verdicts: Sequence[Verdict]) -> str:
+    """How many verdicts of each status, and how many are not as expected."""
+    odd = [v.id for v in verdicts if v.surprising]
+    end = f"Not as expected: {', '.join(odd)}." if odd else "All as expected."
+    return f"{count_statuses(verdicts)} {end}"
