@@ -16,7 +16,7 @@ import numpy as np
 from reluflow import Network, Problem, datasets, descend, initialize
 from reluflow.descent.model import dense_work
 from reluflow.network import axis_start
-from reluflow.papers.tk24.figures.four_neurons import (
+from reluflow.papers.tk24.figures.xor import (
     FOUR_EPOCHS,
     FOUR_SCALES,
     WIDE,

@@ -15,20 +15,17 @@ from reluflow.claims.hypotheses import orthogonally_separable
 from reluflow.claims.run import evaluate, run_check
 from reluflow.claims.verdict import decide
 from reluflow.papers.llwa21.claims import (
-    alone,
     bounds,
-    branching,
     cones,
     directions,
     general,
-    growth,
     hints,
+    kinks,
     limit,
     local,
     near_zero,
     one_neuron,
     orthogonal,
-    phase1,
     phase2,
     support,
     symmetric,
@@ -159,17 +156,17 @@ def test_class_solutions_solve_their_problems():
 
 def test_phase_1_sees_another_mixture(monkeypatch):
     assert of_experiment("L5.2", sizes=(0.1, 0.05)) is Status.HOLDS
-    monkeypatch.setattr(phase1, "mixture", lambda net, mubar: 1.1 * _mixture(net, mubar))
+    monkeypatch.setattr(near_zero, "mixture", lambda net, mubar: 1.1 * _mixture(net, mubar))
     assert of_experiment("L5.2", sizes=(0.1, 0.05)) is Status.FAILS
 
 
-_mixture = phase1.mixture
+_mixture = near_zero.mixture
 
 
 def test_phase_1_sees_another_linear_flow(monkeypatch):
     assert of_experiment("LD.2", draws=1) is Status.HOLDS
-    slower = phase1.linear_flow
-    monkeypatch.setattr(phase1, "linear_flow", lambda p, net, t: slower(p, net, 0.99 * t))
+    slower = near_zero.linear_flow
+    monkeypatch.setattr(near_zero, "linear_flow", lambda p, net, t: slower(p, net, 0.99 * t))
     assert of_experiment("LD.2", draws=1) is Status.FAILS
 
 
@@ -511,11 +508,11 @@ def test_the_hint_is_principal_from_h0_on(monkeypatch):
 
 
 def test_instances_of_non_branching_cross_kinks(monkeypatch):
-    found = branching.with_kinks_ahead(0, 2, symmetric=False)
+    found = kinks.with_kinks_ahead(0, 2, symmetric=False)
     for problem in found:
         assert not orthogonally_separable(Evidence.of(problem)).ok
     assert of_experiment("A.6/instances", sets=1, starts=2) is Status.ILLUSTRATED
-    monkeypatch.setattr(branching, "branchings", lambda evidence: 1)
+    monkeypatch.setattr(kinks, "branchings", lambda evidence: 1)
     assert of_experiment("A.6/instances", sets=1, starts=2) is Status.FAILS
 
 
@@ -675,8 +672,8 @@ def test_slips(name):
 
 def test_slips_see_the_printed_formula(monkeypatch):
     """Were the printed rate the true one, the slip would not be one."""
-    true = phase1.early_rate
-    monkeypatch.setattr(phase1, "early_rate", lambda p, printed=False: true(p, not printed))
+    true = near_zero.early_rate
+    monkeypatch.setattr(near_zero, "early_rate", lambda p, printed=False: true(p, not printed))
     assert of_experiment("L5.2/slip") is Status.FAILS
 
 
@@ -689,7 +686,7 @@ def test_mirrored_hints():
 
 
 def test_one_neuron_alone(with_states):
-    good = alone.trained_alone(seed=0, q_min=100.0)
+    good = support.trained_alone(seed=0, q_min=100.0)
     assert status_of("TG.9", good) is Status.HOLDS
     plus = sides(good.problem)[1]
     size = 30 / np.linalg.norm(plus)
@@ -705,7 +702,7 @@ def test_one_neuron_alone(with_states):
         W[last], a[last] = math.sqrt(10) * W[first], math.sqrt(10) * a[first]
 
     halted = Evidence.of(good.problem, with_states(good.run, stop))
-    assert alone.one_neuron_alone(halted)[0].status is Status.FAILS
+    assert support.one_neuron_alone(halted)[0].status is Status.FAILS
     short = Evidence.of(good.problem, replace(good.run, networks=_last(good.path, 2)), good.start)
     assert status_of("TG.9", short) is Status.OUT_OF_SCOPE
     other_side = Network(-good.start.W, good.start.a, leak=0.5)
@@ -759,7 +756,7 @@ def test_cones_need_their_condition(monkeypatch):
 def test_growth_sees_other_rates(monkeypatch):
     assert of_experiment("LG.5") is Status.HOLDS
     assert of_experiment("LG.8") is Status.HOLDS
-    true = growth.growth
+    true = cones.growth
 
     class Slower(cones.Growth):
         @property
@@ -767,7 +764,7 @@ def test_growth_sees_other_rates(monkeypatch):
             plus, minus = true(0, 4).rates
             return 0.99 * plus, minus
 
-    monkeypatch.setattr(growth, "growth", lambda seed, m: Slower(*vars_of(true(seed, m))))
+    monkeypatch.setattr(cones, "growth", lambda seed, m: Slower(*vars_of(true(seed, m))))
     assert of_experiment("LG.5") is Status.FAILS
     assert of_experiment("LG.8") is Status.FAILS
 
@@ -813,7 +810,7 @@ def test_edges_of_two_samples():
     X = np.array([[1.0, 0.0], [-0.8, 0.6]])
     problem = Problem(X, np.array([1.0, 1.0]), Logistic(), 0.0)
     ridge = Network(1e-3 * np.array([[0.0, 1.0]]), np.array([1e-3]))
-    assert branching.edges(problem, ridge)[0] >= 1
+    assert kinks.edges(problem, ridge)[0] >= 1
     valley = Network(1e-3 * np.array([[0.0, 1.0]]), np.array([-1e-3]))
-    assert branching.edges(problem, valley)[1] >= 1
+    assert kinks.edges(problem, valley)[1] >= 1
     assert m_distance(ridge, valley) == pytest.approx(2e-3)

@@ -7,8 +7,8 @@ from reluflow import Network
 from reluflow.claims import Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import run_check
-from reluflow.papers.llwa21.claims import energy as llwa21_energy
-from reluflow.papers.llwa21.claims.energy import VALLEY, measure, min_norm_velocity
+from reluflow.papers.llwa21.claims import kinks as llwa21_energy
+from reluflow.papers.llwa21.claims.kinks import VALLEY, measure, min_norm_velocity
 from reluflow.trajectory.observables import velocity
 
 

@@ -14,24 +14,35 @@ from reluflow.claims.run import evaluate, run_check
 from reluflow.papers.tk24.claims.coupling import change_of_pull, small_start
 from reluflow.papers.tk24.claims.course import (
     Course,
+    eps_of,
+    gaps,
+    hypotheses,
+    limit_net,
     orbit_course,
     regular_course,
     remaining_course,
     slope,
 )
 from reluflow.papers.tk24.claims.four_neurons import (
+    Proof,
     compare_extrema,
     orbit_run,
+    smoothed_orbit,
     tight_orbit,
     top_extrema,
+    xor_draw,
+    xor_setting,
 )
-from reluflow.papers.tk24.claims.growth import eps_of, gaps, hypotheses, limit_net
-from reluflow.papers.tk24.claims.late import distance, ending, margin_ratio, moved, theta_mm
-from reluflow.papers.tk24.claims.margin import Proof
-from reluflow.papers.tk24.claims.setting import smoothed_orbit, xor_draw, xor_setting
-from reluflow.papers.tk24.claims.shares import UNEVEN, wide_start
-from reluflow.papers.tk24.claims.smooth import measured_rate, ridge
-from reluflow.papers.tk24.claims.sphere import Sphere, ball_draw
+from reluflow.papers.tk24.claims.late import (
+    UNEVEN,
+    distance,
+    ending,
+    margin_ratio,
+    moved,
+    theta_mm,
+    wide_start,
+)
+from reluflow.papers.tk24.claims.sphere import Sphere, ball_draw, measured_rate, ridge
 from reluflow.papers.tk24.claims.xor import caught, miss_one
 
 DEEP = {"TK24-F3", "TK24-F4", "TK24-F8", "TK24-F9", "TK24-F10", "TK24-CIFAR"}

@@ -10,22 +10,11 @@ import pytest
 from reluflow import Network, datasets, flow, initialize, loss_below
 from reluflow.claims.verdict import Status
 from reluflow.papers.catalogue import all_figures, chosen
-from reluflow.papers.llwa21.figures import (
-    boundaries as llwa21,
-)
-from reluflow.papers.llwa21.figures import (
-    edges as llwa21_edges,
-)
-from reluflow.papers.llwa21.figures import (
-    planes as llwa21_planes,
-)
-from reluflow.papers.llwa21.figures import (
-    teacher as llwa21_teacher,
-)
-from reluflow.papers.llwa21.figures import (
-    trained as llwa21_trained,
-)
-from reluflow.papers.llwa21.figures.runs import case, linear, one_neuron, trained
+from reluflow.papers.llwa21.figures import boundaries as llwa21
+from reluflow.papers.llwa21.figures import edges as llwa21_edges
+from reluflow.papers.llwa21.figures import teacher as llwa21_teacher
+from reluflow.papers.llwa21.figures import trained as llwa21_trained
+from reluflow.papers.llwa21.figures.trained import case, linear, one_neuron, trained
 from reluflow.runtime.plain import to_plain
 from reluflow.sweeps.tasks import resolve
 
@@ -167,13 +156,13 @@ def test_the_plane_of_teacher_and_svm():
     problem = datasets.gaussian_teacher(30, rng=0)
     rng = np.random.default_rng(0)
     net = Network(rng.standard_normal((7, problem.d)), rng.standard_normal(7), leak=0.5, bias=0.1)
-    plane = llwa21_planes.plane_of(problem)
+    plane = llwa21_teacher.plane_of(problem)
     assert np.allclose(plane.T @ plane, np.eye(2))
-    flat, restricted = llwa21_planes.on_plane(problem, net)
+    flat, restricted = llwa21_teacher.on_plane(problem, net)
     at = rng.standard_normal((20, 2))
     assert np.allclose(restricted(at), net(at @ plane.T), rtol=1e-12)
     assert np.allclose(flat.X[:, 0], problem.X[:, 0])  # along the teacher e_1
-    line = llwa21_planes.svm_line(problem)
+    line = llwa21_teacher.svm_line(problem)
     ends = np.column_stack([line.x, line.y]) @ plane.T
     lifted = np.hstack([ends, np.full((2, 1), 0.1)])
     assert np.allclose(lifted @ problem.known["w_star"], 0.0, atol=1e-12)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from reluflow.claims.verdict import Status
-from reluflow.papers.tk24.figures import four_neurons as tk24
-from reluflow.papers.tk24.figures import wide as tk24_wide
+from reluflow.papers.tk24.figures import xor as tk24
 
 ENDS = pytest.mark.parametrize(("alpha", "end"), [(math.pi / 2, 5.54), (math.pi / 3, 5.90)])
 
@@ -59,40 +58,40 @@ def test_a_run_that_does_not_end_equal_is_seen():
 
 @ENDS
 def test_wide_network_quick(alpha, end):
-    run = tk24_wide.wide_run(alpha, tk24_wide.WIDE_QUICK)
-    found = tk24_wide.gathered(run)
+    run = tk24.wide_run(alpha, tk24.WIDE_QUICK)
+    found = tk24.gathered(run)
     assert found["start"] == pytest.approx(0.073, abs=0.005)
     assert found["end"] == pytest.approx(end, abs=0.06)
     assert found["share_on_extremal_directions"] > 0.999
 
 
 def test_an_untrained_wide_network_does_not_gather():
-    run = tk24_wide.wide_run(math.pi / 2, {**tk24_wide.WIDE_QUICK, "epochs": 100})
-    found = tk24_wide.gathered(run)
-    seen = tk24_wide._gathering(found, "pi/2", full=False)
+    run = tk24.wide_run(math.pi / 2, {**tk24.WIDE_QUICK, "epochs": 100})
+    found = tk24.gathered(run)
+    seen = tk24._gathering(found, "pi/2", full=False)
     assert [c.status for c in seen].count(Status.FAILS) >= 2
 
 
-def test_directions_are_told_from_the_nominal_ones():
-    nominal = tk24_wide.MUST_SEE["pi/3"][1]
+def test_distance_from_the_nominal_directions():
+    nominal = tk24.MUST_SEE["pi/3"][1]
     turned = [angle + 0.03 for angle in nominal]
-    assert tk24_wide._off_nominal(turned, nominal) == pytest.approx(0.03)
-    assert tk24_wide._off_nominal(
-        [0.0, math.pi / 2, -math.pi + 0.01, -math.pi / 2], tk24_wide.MUST_SEE["pi/2"][1]
+    assert tk24._off_nominal(turned, nominal) == pytest.approx(0.03)
+    assert tk24._off_nominal(
+        [0.0, math.pi / 2, -math.pi + 0.01, -math.pi / 2], tk24.MUST_SEE["pi/2"][1]
     ) == pytest.approx(0.01)
-    assert tk24_wide._off_nominal(turned[:3], nominal) > 1  # one is missing
-    assert tk24_wide._off_nominal([*turned, 0.5], nominal) > 0.5  # one too many
+    assert tk24._off_nominal(turned[:3], nominal) > 1  # one is missing
+    assert tk24._off_nominal([*turned, 0.5], nominal) > 0.5  # one too many
     for alpha, name in ((math.pi / 2, "pi/2"), (math.pi / 3, "pi/3")):
-        known = tk24_wide.datasets.skewed_xor(alpha).known
+        known = tk24.datasets.skewed_xor(alpha).known
         both = [*known["positive_angles"], *known["negative_angles"]]
-        assert tk24_wide._off_nominal(both, tk24_wide.MUST_SEE[name][1]) < 1e-12
+        assert tk24._off_nominal(both, tk24.MUST_SEE[name][1]) < 1e-12
 
 
 @pytest.mark.slow
 @ENDS
 def test_wide_network_full(alpha, end):
     """0.29 -> about 5.54 and 5.90; the sample is ours, so the end varies by a few hundredths."""
-    found = tk24_wide.gathered(tk24_wide.wide_run(alpha))
+    found = tk24.gathered(tk24.wide_run(alpha))
     assert found["start"] == pytest.approx(0.291, abs=0.002)
     assert found["end"] == pytest.approx(end, abs=0.06)
     assert found["share_on_extremal_directions"] > 0.9999
@@ -102,7 +101,7 @@ def test_wide_network_full(alpha, end):
 
 
 def test_first_phase_picture():
-    picture, numbers = tk24_wide._first_phase(0)
+    picture, numbers = tk24._first_phase(0)
     assert len(picture.panels) == 3
     assert numbers["exponent_of_sigma"] == pytest.approx(1, abs=0.05)
     assert numbers["exponent_of_r"] == pytest.approx(2, abs=0.05)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import claim, experiment, predicate
@@ -14,10 +15,11 @@ from reluflow.claims.hypotheses import margin_loss, separable, symmetric_data
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network
 from reluflow.optimum.kkt import kkt
-from reluflow.optimum.max_margin import max_margin
+from reluflow.optimum.max_margin import margin_bound, max_margin
 from reluflow.papers.llwa21.claims.assumptions import sup_error, symmetric
 from reluflow.papers.llwa21.runs import direction, least_margin
 from reluflow.problem import Problem, datasets
+from reluflow.problem.losses import Logistic
 
 NEAR = 0.01  # KKT residual up to which a direction is taken for nearly KKT
 
@@ -192,4 +194,100 @@ def three_directions(seed: int, sets: int) -> list[Comparison]:
         at_most(worst, 1e-7, what="largest KKT residual"),
         at_most(gap, 1e-9, what="margin against the formula, relative"),
         at_least(others, NEAR, what="KKT residual of other separating pairs, least"),
+    ]
+
+
+def outputs_of(problem: Problem, theta: Array, m: int) -> Array:
+    """f at the samples of the network with the weights theta = (W, a), written out."""
+    W, a = theta[: m * problem.d].reshape(m, problem.d), theta[m * problem.d :]
+    f = np.zeros(problem.n)
+    for j in range(m):
+        z = problem.X @ W[j]
+        f += a[j] * np.where(z > 0, z, problem.leak * z)
+    return f
+
+
+def differences(problem: Problem, theta: Array, m: int, h: float = 1e-6) -> Array:
+    """d f(x_k) / d theta_i by central differences, shape (n, weights).
+
+    f is quadratic in theta inside a cone, where central differences are exact up to rounding.
+    """
+    columns = []
+    for i in range(theta.size):
+        e = h * (np.arange(theta.size) == i)
+        ends = [outputs_of(problem, theta + s * e, m) for s in (1.0, -1.0)]
+        columns.append((ends[0] - ends[1]) / (2 * h))
+    return np.array(columns).T
+
+
+def planar_points(rng: np.random.Generator, n: int, leak: float) -> Problem:
+    """Separable points in the plane, labels by the first feature, none near the axis."""
+    X = rng.uniform(-1.0, 1.0, (n, 2))
+    X[:, 0] += 0.5 * np.sign(X[:, 0])
+    return Problem(X, np.sign(X[:, 0]), Logistic(), leak=leak)
+
+
+@experiment("LLWA21-T3.1", part="least-squares", quick={"sets": 10}, full={"sets": 200})
+def residual_by_least_squares(seed: int, sets: int) -> list[Comparison]:
+    """The distance of theta to the cone of the gradients of the tightest constraints, at random
+    networks that separate: nonnegative least squares on gradients by differences."""
+    rng = np.random.default_rng(seed)
+    worst, least, used = 0.0, np.inf, 0
+    while used < sets:
+        problem, m = planar_points(rng, 5, 0.3), 3
+        theta = np.concatenate([rng.standard_normal(2 * m) + np.tile([2.0, 0.0], m), [1.0] * m])
+        theta[2 * m - 2 : 2 * m] *= -1.0
+        theta[-1] = -1.0
+        W, a = theta[: 2 * m].reshape(m, 2), theta[2 * m :]
+        q = problem.y * outputs_of(problem, theta, m)
+        if q.min() <= 1e-3 * q.max() or np.abs(problem.X @ W.T).min() < 1e-3:
+            continue
+        used += 1
+        theta = theta / np.sqrt(q.min())
+        for tol in (1e-9, 1.0):
+            active = q <= (1 + tol) * q.min()
+            A = (problem.y[:, None] * differences(problem, theta, m))[active].T
+            exact = nnls(A, theta)[1] / float(np.linalg.norm(theta))
+            found = kkt(problem, Network(W, a, leak=0.3), tol=tol).residual
+            worst, least = max(worst, abs(found - exact)), min(least, exact)
+    return [
+        at_most(worst, 1e-6, what="KKT residual against nonnegative least squares"),
+        at_least(least, 1e-3, what="least residual of these networks"),
+    ]
+
+
+@experiment("LLWA21-T4.2", part="by-scan", quick={"angles": 200_000}, full={"angles": 2_000_000})
+def bound_by_a_scan(seed: int, angles: int) -> list[Comparison]:
+    """The margin bound of given multipliers is max_u |sum l_i y_i phi(<u, x_i>)| / (2 sum l_i):
+    by a scan of u, and in closed form (1 + leak)/4 |sum l_i y_i x_i| / sum l_i where data are
+    symmetric; on the four points +-e1, +-e2 of XOR it is 1/8, which four neurons reach."""
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0, 2 * np.pi, angles, endpoint=False)
+    circle = np.array([np.cos(t), np.sin(t)])
+    scanned, closed, valid = 0.0, 0.0, -np.inf
+    for leak in (0.0, 0.3, 0.5):
+        half = planar_points(rng, 4, leak)
+        problem = half.replace(
+            X=np.vstack([half.X, -half.X]), y=np.concatenate([half.y, -half.y]), known={}
+        )
+        best = max_margin(problem).margin
+        for _ in range(3):
+            weights = np.tile(rng.random(4), 2)
+            bound = margin_bound(problem, weights)
+            S = problem.X @ circle
+            G = (weights * problem.y) @ np.maximum(S, leak * S)
+            scanned = max(scanned, abs(bound / (np.abs(G).max() / (2 * weights.sum())) - 1))
+            total = np.linalg.norm((weights * problem.y) @ problem.X) / weights.sum()
+            closed = max(closed, abs(bound / ((1 + leak) / 4 * total) - 1))
+            valid = max(valid, best / bound - 1)
+    xor = Problem(np.vstack([np.eye(2), -np.eye(2)]), np.array([1.0, -1.0, 1.0, -1.0]))
+    reached = Network(xor.X, xor.y)  # f = y, |theta|^2 = 8
+    margin = float(np.min(xor.y * outputs_of(xor, np.append(reached.W, reached.a), 4))) / 8
+    return [
+        at_most(scanned, 1e-8, what="bound against a scan, relative"),
+        at_most(closed, 1e-8, what="bound against (1 + leak)/4 |sum l y x| / sum l, relative"),
+        at_most(valid, 1e-9, what="largest margin over a bound, less 1"),
+        equals(margin_bound(xor, np.ones(4)), 0.125, tolerance=1e-9, what="bound on XOR"),
+        equals(margin, 0.125, tolerance=1e-15, what="margin of four neurons on XOR"),
+        equals(max_margin(xor).upper_bound, 0.125, tolerance=1e-8, what="largest margin on XOR"),
     ]

@@ -1,4 +1,4 @@
-"""[LLWA21]_ Theorems A.7 and A.10: training ends in a single leaky neuron."""
+"""[LLWA21]_ Theorems A.7 and A.10: training ends in a single leaky neuron, with a > 0 or a < 0."""
 
 from __future__ import annotations
 
@@ -25,18 +25,22 @@ from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.assumptions import (
     large_margins,
     means_separate,
+    minus_is_longer,
     one_way,
     plus_is_longer,
     small_start,
     sup_error,
 )
 from reluflow.papers.llwa21.claims.general import (
+    best_other,
     counterexample,
     dual_value,
     negatives_weak,
     negatives_weak_at_dual,
     no_branching,
     one_neuron,
+    planar,
+    positives_weak,
     positives_weak_at_dual,
 )
 from reluflow.papers.llwa21.runs import least_margin, margin, smoothed, until
@@ -299,3 +303,84 @@ def counterexample_margins(seed: int, sigmas: tuple[float, ...]) -> list[Compari
             ),
         ]
     return found
+
+
+REVERSED: dict[str, Any] = {
+    "given": [
+        *COMMON,
+        minus_is_longer,
+        positives_weak,
+        positives_weak_at_dual,
+        balanced_start,
+        small_start,
+        has_sign(-1),
+        one_way,
+        large_margins,
+    ],
+    **SIZES,
+}
+
+
+@claim(
+    "LLWA21-TA.10",
+    example=trained,
+    quick={"mirror": True, "q_min": 100.0},
+    full={"q_min": 2000.0},
+    **REVERSED,
+)
+def one_negative_neuron(evidence: Evidence) -> list[Comparison]:
+    """-(1/2) phi(-<w-, x>), with A.9 for a >= 0, A.6 mirrored and the mirrored A.5*."""
+    return ends_in_one_neuron(evidence, -1)
+
+
+@experiment(
+    "LLWA21-TA.10",
+    form="slip",
+    quick={"sets": 5},
+    full={"sets": 100},
+    printed="A.9 supposes a_k <= 0 for all k (Appendix A.3)",
+    meant="a_k >= 0, the label flip of A.5 that the text announces; likewise A.6 with "
+    "a_k = -|w_k| near -mu-, and A.5* as in TA.7",
+)
+def sign_in_a9(seed: int, sets: int) -> list[Comparison]:
+    """a <= 0 contains the limit itself, so that no data satisfy it; mirrored hints do with >= 0."""
+    own = []
+    for problem in (sample("hints", True), *(planar(seed + i, 5) for i in range(sets))):
+        lower, _, bound = best_other(problem, -1, -1)
+        own.append(lower / bound)
+    _, upper, bound = best_other(sample("hints", True), -1, 1)
+    return [
+        at_least(min(own), 1 - 1e-9, what="margin with a <= 0 over gamma-/2, least"),
+        at_most(upper / bound, 1 - 1e-6, what="mirrored hints: margin with a >= 0 over gamma-/2"),
+    ]
+
+
+@experiment(
+    "LLWA21-TA.10",
+    form="control",
+    part="A.5*",
+    quick={"q_min": 1e4},
+    reason="A.9 with a >= 0 holds on the mirrored three points and the mirrored A.5* does not",
+)
+def mirrored_counterexample(seed: int, q_min: float) -> Found:
+    """The margin passes gamma-/2, that of the one neuron."""
+    evidence = trained_on_counterexample(seed=seed, mirror=True, q_min=q_min)
+    p, net = evidence.problem, evidence.end()
+    value, gamma = dual_value(p, -1)
+    return Found(
+        [
+            at_least(value / gamma, 1.0, what="value of the mirrored A.5* over gamma-"),
+            at_least(
+                smoothed(p, net)[0] / (gamma / 2),
+                1.0,
+                what="smoothed margin, which never falls, over gamma-/2",
+            ),
+        ],
+        [minus_is_longer(evidence), positives_weak(evidence)],
+    )
+
+
+@experiment("LLWA21-TA.10", **SPHERE)
+def one_negative_neuron_everywhere(seed: int, q_min: float) -> Found:
+    """-(1/2) phi(-<w-, x>) for all x."""
+    return sphere_error(seed, q_min, True)

@@ -15,8 +15,7 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.network import Network
 from reluflow.papers.llwa21.claims.assumptions import branchings
 from reluflow.papers.llwa21.claims.bounds import m_norm
-from reluflow.papers.llwa21.claims.near_zero import Departure
-from reluflow.papers.llwa21.claims.phase1 import MU_TILDE, draw, mixture, start_size
+from reluflow.papers.llwa21.claims.near_zero import MU_TILDE, Departure, draw, mixture, start_size
 from reluflow.papers.llwa21.runs import early_rate, embed, m_distance, none_met, two_neurons
 from reluflow.problem import Problem
 

@@ -18,7 +18,7 @@ from reluflow.claims.hypotheses import (
     symmetric_data,
     unit_ball,
 )
-from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
@@ -260,3 +260,27 @@ def _unlike(net: Network) -> float:
         + np.abs(np.abs(a) - np.linalg.norm(W, axis=1)).max()
     )
     return float(gap / np.sqrt(squared_norm(net)))
+
+
+@experiment("LLWA21-T4.3", part="moments", quick={"m": 200_000}, full={"m": 5_000_000})
+def gaussian_start(seed: int, m: int) -> list[Comparison]:
+    """The start of the theorem: w_j ~ N(0, sigma^2 I), a_j ~ N(0, c_a^2 sigma^2), by moments.
+
+    Second moments have relative standard error sqrt(2/draws); within five of them.
+    """
+    problem = datasets.figure1_left()
+    sigma, made = 1e-3, []
+    for c_a in (1.0, 0.5):
+        net = initialize(problem, m, sigma, "gaussian", seed, normalize="none", outer_factor=c_a)
+        for name, draws, size in (("w", net.W, sigma), ("a", net.a, c_a * sigma)):
+            made.append(
+                equals(
+                    np.mean(draws**2) / size**2,
+                    1.0,
+                    tolerance=5 * np.sqrt(2 / draws.size),
+                    what=f"mean {name}^2 over its variance, c_a = {c_a:g}",
+                )
+            )
+        mixed = np.mean(net.W[:, 0] * net.a) / (c_a * sigma**2)
+        made.append(equals(mixed, 0.0, tolerance=5 / np.sqrt(m), what="mean w_1 a, c_a = 1 units"))
+    return made

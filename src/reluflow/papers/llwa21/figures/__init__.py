@@ -1,19 +1,5 @@
 """Figures of [LLWA21]_, by topic."""
 
-from reluflow.papers.llwa21.figures import (
-    boundaries,
-    edges,
-    planes,
-    runs,
-    teacher,
-    trained,
-)
+from reluflow.papers.llwa21.figures import boundaries, edges, teacher, trained
 
-__all__ = [
-    "boundaries",
-    "edges",
-    "planes",
-    "runs",
-    "teacher",
-    "trained",
-]
+__all__ = ["boundaries", "edges", "teacher", "trained"]

@@ -11,7 +11,7 @@ from reluflow.network import Network
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.figure import Drawn, figure
-from reluflow.papers.llwa21.figures.runs import (
+from reluflow.papers.llwa21.figures.trained import (
     BLACK,
     ORANGE,
     PURPLE,

@@ -1,4 +1,4 @@
-"""[TK24]_: XOR-like data, its extrema, embeddings, and four neurons."""
+"""[TK24]_ XOR-like data: what Sections 3 to 5 suppose, extrema, embeddings, and four neurons."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.special import expi
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import Found, assumption, claim, experiment, predicate
@@ -19,6 +20,7 @@ from reluflow.claims.hypotheses import (
     mean_logistic,
     multiset_distance,
     no_leak,
+    unit_ball,
 )
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.network import Network, axis_start
@@ -240,3 +242,140 @@ def angles_stay_small(evidence: Evidence) -> Found:
     )
     worst = max(largest(net) for net in evidence.path())
     return Found([at_most(worst, delta, what="largest |sin alpha|")], [begin])
+
+
+XI = 0.02  # smoothing radius of the smoothed orbit
+
+
+@cache
+def smoothed_orbit() -> Problem:
+    """An XOR orbit with everything that Section 5 supposes: delta 0.095, xi 0.02, d = 3."""
+    return tight_orbit(0).problem.replace(smoothing=XI)
+
+
+def general_setting(problem: Problem) -> list[Hypothesis]:
+    """Section 3 and Theorem 4.1: the loss, the smoothed activation, |x_i| <= 1 and odd d."""
+    evidence, d, xi = Evidence.of(problem), problem.d, problem.smoothing
+    return [
+        mean_logistic(evidence),
+        no_leak(evidence),
+        Hypothesis("the smoothed activation, xi > 0", xi > 0, f"xi = {xi:g}"),
+        unit_ball(evidence),
+        Hypothesis("d >= 2 and odd", d >= 2 and d % 2 == 1, f"d = {d}"),
+    ]
+
+
+def xor_setting(problem: Problem) -> list[Hypothesis]:
+    """The setting of Lemma 5.2: beside the general one, Assumption 5.1 and xi + delta < 1/6.
+
+    Item 4 of the assumption is read for all coordinates, as "for all k" may be.
+    """
+    xi, off = problem.smoothing, float(np.abs(problem.X).min())
+    return [
+        *general_setting(problem),
+        xor_symmetric(Evidence.of(problem)),
+        Hypothesis("|e_k^T x_i| > xi for all i and k", off > xi, f"least {off:.3g}"),
+        narrow(spread(problem), xi),
+    ]
+
+
+def narrow(delta: float, xi: float) -> Hypothesis:
+    """delta + xi < 1/6."""
+    return Hypothesis("delta + xi < 1/6", delta + xi < 1 / 6, f"delta {delta:.3g}, xi {xi:g}")
+
+
+def xor_draw(rng: np.random.Generator, d: int, xi: float, share: float = 0.999) -> Problem:
+    """The orbit of one to four random points, delta a share of 1/6 - xi, all else as above.
+
+    The first point is at the distance delta from e1, the others are uniform in that ball.
+    """
+    delta, count = share * (1 / 6 - xi), int(rng.integers(1, 5))
+    points: list[np.ndarray] = []
+    while len(points) < count:
+        step = rng.standard_normal(d)
+        far = delta if not points else delta * rng.random() ** (1 / d)
+        x = np.eye(d)[0] + far * step / np.linalg.norm(step)
+        if np.linalg.norm(x) <= 1 and np.abs(x).min() > xi + 1e-3 * delta:
+            points.append(x)
+    return datasets.xor_orbit(np.array(points)).replace(smoothing=xi)
+
+
+Q, LEAST = 8 / 3, 9 / 4  # max|a| at which the proof stops, and the least |a| it finds then
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Constants of Appendix D.3 for delta + xi <= a, max|a| >= b and ratios of |a| up to c."""
+
+    a: float = 0.01
+    b: float = 1e-3
+    c: float = 1e3
+
+    @property
+    def C(self) -> float:
+        """e^{-4 q^2 a}."""
+        return math.exp(-4 * Q * Q * self.a)
+
+    def h(self, x: float) -> float:
+        """Integral of (1 + C e^z)/z from 1 to x."""
+        return math.log(x) + self.C * float(expi(x) - expi(1.0))
+
+    @property
+    def reached(self) -> float:
+        """Lower bound of h(X(T)), X = (1 - 2a) min|a|^2."""
+        a = self.a
+        A = ((1 - 2 * a) * math.exp(-7 * Q * Q * a) - 4 * a) / 2
+        B = (1 + a) / 2
+        start = (1 + self.C * math.e) * math.log((1 - 2 * a) * self.b**2)
+        uneven = (1 + self.C * math.exp((1 - 2 * a) / 4)) * math.log(self.c**2)
+        return A / B * self.h((1 - 2 * a) * Q * Q) + (B - A) / B * start - uneven
+
+    @property
+    def needed(self) -> float:
+        """h at min|a| = 9/4."""
+        return self.h((1 - 2 * self.a) * LEAST**2)
+
+    @property
+    def margin(self) -> float:
+        """Least y f that follows."""
+        return (1 - 2 * self.a) * LEAST**2 - 4 * Q * Q * self.a
+
+
+def tall(problem: Problem, net: Network, t: float) -> bool:
+    """Whether some outer weight has reached 8/3."""
+    return bool(np.abs(net.weights()[1]).max() >= Q)
+
+
+@experiment("TK24-P5.7", quick={"starts": 2}, full={"starts": 12})
+def margin_of_the_proof(seed: int, starts: int) -> Found:
+    """The proof's chain of constants, and runs until max|a| = 8/3 from uneven starts."""
+    from reluflow.gradientflow.flow import flow
+
+    proof, rng = Proof(), np.random.default_rng(seed)
+    p = datasets.symmetric_xor(seed, duplicates=False)
+    delta = spread(p)
+    least = margin = math.inf
+    scales = [np.array([0.3, 0.01, 1e-3, 0.1])]
+    for _ in range(starts - 1):
+        ratio = np.append([1.0, 1e-3], 10 ** rng.uniform(-3, 0, 2))
+        scales.append(
+            10 ** rng.uniform(math.log10(0.002), math.log10(0.5)) * rng.permutation(ratio)
+        )
+    for start in scales:
+        net = flow(p, axis_start(p, tuple(start)), t_end=1e6, stop=tall).final
+        least = min(least, float(np.abs(net.weights()[1]).min()))
+        margin = min(margin, float(np.min(p.y * p.outputs(net))))
+    top, uneven = np.array([s.max() for s in scales]), max(s.max() / s.min() for s in scales)
+    held = [
+        Hypothesis("delta + xi <= 0.01", delta <= 0.01, f"delta {delta:.4f}"),
+        Hypothesis("ratios of |a| up to 1000", uneven <= 1000 * (1 + 1e-9), f"{uneven:.4g}"),
+        Hypothesis("max|a| in (0.001, 0.5)", bool(((top > 1e-3) & (top < 0.5)).all())),
+    ]
+    made = [
+        equals(proof.reached, 31.52, tolerance=0.01, what="lower bound of h(X(T))"),
+        at_least(proof.reached, proof.needed, what="against h at min|a| = 9/4"),
+        at_least(proof.margin, 4.67, what="margin that follows"),
+        at_least(least, LEAST, what=f"min|a| when max|a| = 8/3, {starts} runs"),
+        at_least(margin, 4.67, what="least y f then"),
+    ]
+    return Found(made, held)

@@ -20,13 +20,16 @@ from reluflow.papers.tk24.claims.four_neurons import (
     angles_stay_small,
     compare_extrema,
     extrema_of,
+    narrow,
+    smoothed_orbit,
     spread,
     tight_orbit,
     top_extrema,
+    xor_draw,
+    xor_setting,
     xor_symmetric,
 )
 from reluflow.papers.tk24.claims.four_neurons import stays_in_the_plane as stays
-from reluflow.papers.tk24.claims.setting import narrow, smoothed_orbit, xor_draw, xor_setting
 from reluflow.papers.tk24.claims.sphere import Sphere
 from reluflow.problem import Problem, datasets
 

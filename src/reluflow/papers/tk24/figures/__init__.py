@@ -1,17 +1,5 @@
 """Figures of [TK24]_, by topic."""
 
-from reluflow.papers.tk24.figures import (
-    dominoes,
-    dominoes_run,
-    dominoes_view,
-    four_neurons,
-    wide,
-)
+from reluflow.papers.tk24.figures import dominoes, dominoes_run, dominoes_view, xor
 
-__all__ = [
-    "dominoes",
-    "dominoes_run",
-    "dominoes_view",
-    "four_neurons",
-    "wide",
-]
+__all__ = ["dominoes", "dominoes_run", "dominoes_view", "xor"]
