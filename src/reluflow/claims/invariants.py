@@ -14,7 +14,9 @@ from reluflow.claims.claim import claim
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, gradient_flow, mean_logistic, no_leak
 from reluflow.claims.verdict import Comparison, at_most, equals
-from reluflow.network import Network
+from reluflow.gradientflow.flow import flow
+from reluflow.landscape import pattern
+from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.observables import velocity
 
@@ -33,8 +35,6 @@ def example(name: str, kind: str, loss: str, t_end: float, scale: float, zero: b
 
     @cache
     def build(seed: int, m: int, records: int) -> Evidence:
-        from reluflow.gradientflow.flow import flow
-        from reluflow.network import initialize
 
         problem = datasets.load(name, loss=loss)
         net = initialize(problem, m, scale=scale, kind=kind, rng=seed)
@@ -130,8 +130,6 @@ def moved(before: Network, after: Network) -> float:
 
 def dead(problem: Problem, net: Network) -> NDArray[np.bool_]:
     """Neurons without an active sample; those on the edge of that cone have rounding for a side."""
-    from reluflow.landscape import pattern
-
     return np.logical_not((pattern(problem, net.W, EDGE) > 0).any(axis=1))
 
 

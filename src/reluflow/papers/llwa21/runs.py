@@ -12,9 +12,12 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Hypothesis
+from reluflow.gradientflow.flow import flow
+from reluflow.gradientflow.stops import loss_below
 from reluflow.network import Network, initialize
 from reluflow.papers.llwa21.claims.assumptions import sides
 from reluflow.problem import Problem, datasets
+from reluflow.trajectory.save import every
 
 
 def in_unit_ball(problem: Problem) -> Problem:
@@ -53,9 +56,6 @@ def margin(problem: Problem, net: Network) -> float:
 
 def until(problem: Problem, net: Network, q: float, save: Any = None, **options: Any) -> Evidence:
     """The flow in the clock of the loss until q_min >= q, which L = e^{-q}/n ensures."""
-    from reluflow.gradientflow.flow import flow
-    from reluflow.gradientflow.stops import loss_below
-
     stop = loss_below(log=-q - float(np.log(problem.n)))
     saved = [0.0] if save is None else save
     return Evidence.of(problem, flow(problem, net, clock="loss", stop=stop, save=saved, **options))
@@ -64,8 +64,6 @@ def until(problem: Problem, net: Network, q: float, save: Any = None, **options:
 @cache
 def recorded(seed: int, m: int, q_min: float, kind: str = "gaussian") -> Evidence:
     """Symmetric data, a start of size 1e-4, recorded all the way to a large margin."""
-    from reluflow.trajectory.save import every
-
     problem = datasets.symmetric_separable(rng=seed)
     net = initialize(problem, m, scale=1e-4, kind=kind, normalize="none", rng=seed)
     return until(problem, net, q_min, save=every(0.25))

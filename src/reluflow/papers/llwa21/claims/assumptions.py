@@ -20,7 +20,9 @@ from reluflow.claims.hypotheses import (
     symmetric_data,
 )
 from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
+from reluflow.optimum.max_margin import max_margin
 from reluflow.problem import Problem, datasets
 
 BRANCH = 4  # kind of event at which a flow has several continuations
@@ -121,8 +123,6 @@ def sup_error(problem: Problem, net: Network, limit: Callable[[Array], Array]) -
 @cache
 def late_run(seed: int, m: int, q_min: float) -> Evidence:
     """Symmetric data, small Gaussian start, in the clock of the loss to large margins."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.symmetric_separable(rng=seed)
     net = initialize(problem, m, scale=1e-4, kind="gaussian", normalize="none", rng=seed)
 
@@ -213,8 +213,6 @@ def late_errors(evidence: Evidence) -> list[Comparison]:
     limit is kept while |theta|^2 grows as q_min: errors go as 1/sqrt(q_min). The margin is
     stationary at its largest, and (1 - gamma/gamma_max) q_min tends to order 1.
     """
-    from reluflow.optimum.max_margin import max_margin
-
     p, net = evidence.problem, evidence.end()
     linear = max_margin(p, "linear")
     norm2 = float(np.sum(np.exp(2 * net.log_norms)) + np.sum(np.exp(2 * net.log_outer)))

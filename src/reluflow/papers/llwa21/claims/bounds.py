@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -232,8 +233,6 @@ def good_embeddings(seed: int, draws: int) -> list[Comparison]:
 @experiment("LLWA21-LG.2", quick={"draws": 100}, full={"draws": 2000})
 def separators(seed: int, draws: int) -> list[Comparison]:
     """A.2 iff every sum h_i y_i x_i, h in [leak, 1]^n, separates: at the vertices of the box."""
-    from itertools import product
-
     wrong, holds = 0, 0
     for p, _, rng in states(seed, draws):
         Z = p.y[:, None] * p.X + rng.choice([0.0, 1.0]) * np.array([1.0, 0.0, 0.0])

@@ -15,6 +15,8 @@ from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, some_leak, unit_ball
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.gradientflow.flow import flow
+from reluflow.landscape.early import early
 from reluflow.network import Network
 from reluflow.papers.llwa21.claims.assumptions import means_separate, plus_is_longer, sides
 from reluflow.papers.llwa21.claims.bounds import m_norm
@@ -104,8 +106,6 @@ def planar_hints() -> Problem:
 
 def frozen_cone(seed: int, m: int, excluded: str) -> tuple[Problem, Network, Comparison]:
     """Flow of G alone: the least margin of neurons with a > 0 at the best T0, against delta/2."""
-    from reluflow.landscape.early import early
-
     problem = planar_hints()
     net = start_on(problem, seed, m, excluded)
     positive = net.subset(net.a > 0)
@@ -120,7 +120,6 @@ def frozen_cone(seed: int, m: int, excluded: str) -> tuple[Problem, Network, Com
 def off_the_printed_ray(seed: int, m: int) -> Found:
     """A start on -mu-, which the printed exclusion of +mu- allows, shrinks along its ray."""
     problem, positive, bound = frozen_cone(seed, m, "printed")
-    from reluflow.landscape.early import early
 
     # on that ray dG = {mu-}: the direction is kept for ever, so that no later T0 serves either
     rate = float(np.linalg.norm(sides(problem)[2])) / 2
@@ -163,8 +162,6 @@ class Growth:
     @cached_property
     def T0(self) -> float:
         """When all neurons are in the cones of depth delta/3; STAY/lambda0- at the latest."""
-        from reluflow.landscape.early import early
-
         grid = np.linspace(0.1, STAY, 150) / self.rates[1]
         bound = depth(self.problem) / 3
         for time, net in zip(grid, early(self.problem, self.net, grid), strict=True):
@@ -179,8 +176,6 @@ class Growth:
 
     def at(self, log_sigma: float, times: list[float]) -> list[Network]:
         """The flow from sigma times the draw."""
-        from reluflow.gradientflow.flow import flow
-
         start = self.net.scaled(log_sigma)
         run = flow(self.problem, start, t_end=times[-1], save=times, rtol=RTOL)
         return list(run.path())
@@ -241,8 +236,6 @@ def all_but_the_printed_rays(seed: int, m: int) -> Found:
     At a fixed T0 the flow tends to that of G alone as sigma -> 0, and the cone is closed: were
     there a T0 and a sigma_max, the flow of G alone would be in the cone at T0.
     """
-    from reluflow.landscape.early import early
-
     g = growth(seed, m, "printed")
     grid = np.linspace(0.1, STAY, 60) / g.rates[1]
     margins = [cone_margins(g.problem, net).min() for net in early(g.problem, g.net, grid)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import (
@@ -71,8 +72,6 @@ def principal_gap(problem: Problem, w: Array) -> float:
 @optimised("a principal direction exists (A.1)")
 def principal(evidence: Evidence) -> tuple[bool | None, str]:
     """Tried: max-margin separators, mu, mu+, and the best nearby; A.2 is necessary (G.1)."""
-    from scipy.optimize import minimize
-
     p = evidence.problem
     candidates = [max_margin(p, "linear").w, max_margin(p, "linear", 1).w, *sides(p)[:2]]
     best, at = -np.inf, candidates[0]

@@ -14,6 +14,9 @@ from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import orthogonally_separable
 from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.descent import descend
+from reluflow.gradientflow.flow import flow
+from reluflow.landscape import D
 from reluflow.network import Network, initialize
 from reluflow.papers.llwa21.claims.assumptions import branchings, sides
 from reluflow.papers.llwa21.claims.directions import outputs_of
@@ -37,8 +40,6 @@ def min_norm_velocity(problem: Problem, net: Network) -> Array:
     w_j' = a_j D_j and a_j' = <w_j, D_j> with D_j the least of its kind where <w_j, x_k> = 0; the
     choice there does not enter <w_j, D_j>.
     """
-    from reluflow.landscape import D
-
     W, a = net.weights()
     force = D(problem, W, problem.pull_at(problem.outputs(net)))
     return np.column_stack([a[:, None] * force, np.sum(W * force, axis=1)])
@@ -51,8 +52,6 @@ def pieces(
 
     Gives the run, the places of the nodes among its records, and their weights in time.
     """
-    from reluflow.gradientflow.flow import flow
-
     found = flow(problem, net, t_end=t_end, rtol=RTOL, progress=False)
     edges = np.unique([0.0, *found.events["time"], t_end])
     edges = edges[np.append(np.diff(edges) > 1e-6 * t_end, True)]
@@ -278,8 +277,6 @@ def velocity_by_differences(seed: int, sets: int) -> list[Comparison]:
     Central differences of the loss, written out, against the velocity and against one step of
     descent; leaky activation, two and three features, logistic and half-square losses.
     """
-    from reluflow.descent import descend
-
     rng = np.random.default_rng(seed)
     worst = {"velocity": 0.0, "dense": 0.0, "lumped": 0.0}
     for i in range(sets):
@@ -324,8 +321,6 @@ def sliding_in_closed_form(seed: int, t_end: float) -> list[Comparison]:
     label -1 pushes it back; with c_1 = (1 - f)/2 the slope c_1/|c_2| of x_2 gives D = (c_1, 0),
     so f = a w_1 obeys f' = f (1 - f), and the loss falls by |velocity|^2 = 2 f c_1^2.
     """
-    from reluflow.gradientflow.flow import flow
-
     problem = Problem(np.array([[1.0, 0.5], [0.0, 1.0]]), np.array([1.0, -1.0]))
     times = np.linspace(0.0, t_end, 41)
     output, off, energy = 0.0, 0.0, 0.0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
 from scipy.special import log_expit
 
 from reluflow.claims.claim import Found, claim, experiment, predicate
@@ -14,6 +15,8 @@ from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import mean_logistic, separable, some_leak
 from reluflow.claims.limits import tends_to_zero
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.gradientflow.flow import flow
+from reluflow.gradientflow.stops import loss_below
 from reluflow.network import initialize
 from reluflow.optimum.kkt import KINK_TOL, kkt
 from reluflow.optimum.kkt_modes import settling_rate
@@ -137,8 +140,6 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
     A neuron that slides on the hyperplane of a sample has <w, x> = 0 up to rounding, whose sign
     says nothing: of the slopes in [leak, 1] that one counts for which the tangential part is least.
     """
-    from scipy.optimize import lsq_linear
-
     p, net = evidence.problem, evidence.path()[i]
     W, a = net.weights()
     s = p.X @ W.T
@@ -252,9 +253,6 @@ def loss_vanishes(evidence: Evidence) -> list[Comparison]:
 @experiment("LLWA21-TB.19", part="finite time", quick={"starts": 2}, full={"starts": 20})
 def loss_gets_small_in_finite_time(seed: int, starts: int) -> Found:
     """Stopped at the first L <= ln 2 / n: there the loss is that, at a finite time."""
-    from reluflow.gradientflow.flow import flow
-    from reluflow.gradientflow.stops import loss_below
-
     least, worst, latest = math.inf, 0.0, 0.0
     hypotheses: list[Hypothesis] = []
     for i in range(starts):

@@ -16,6 +16,7 @@ from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.directions import pair
 from reluflow.papers.llwa21.runs import direction, embed, margin, smoothed, squared_norm, until
 from reluflow.problem import Problem, datasets
+from reluflow.trajectory.save import every
 
 POWER = 1.5  # kappa of Lemma F.10, between L/2 = 1 and L = 2
 
@@ -50,8 +51,6 @@ def maxima(seed: int) -> list[tuple[str, Problem, Network, float]]:
 @cache
 def returns(seed: int, which: int, eps: float, size: float, q: float) -> Evidence:
     """The flow from norm ``size`` at distance ``eps`` of a maximum, recorded."""
-    from reluflow.trajectory.save import every
-
     _, problem, best, value = maxima(seed)[which]
     radius = float(problem.norms.max())
     z = np.random.default_rng(seed + 1).standard_normal(best.m * (best.d + 1))

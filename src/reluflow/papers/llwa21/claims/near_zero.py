@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import expm
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import Found, assumption, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import mean_logistic, some_leak, symmetric_data, unit_ball
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.gradientflow.flow import flow
 from reluflow.landscape import G, max_G
 from reluflow.network import Network, initialize
 from reluflow.papers.llwa21.claims.assumptions import branchings, sides
@@ -47,8 +49,6 @@ def mixture(net: Network, mubar: Array) -> Array:
 
 def aligned(problem: Problem, net: Network, r: float) -> tuple[float, float, int]:
     """M-norm of theta(T1(r)) - r bbar_j (mubar, 1) from sigma = r^3/N, its bound, branchings."""
-    from reluflow.gradientflow.flow import flow
-
     rate, mubar = early_rate(problem)
     N = start_size(net)
     sigma = r**3 / N
@@ -119,8 +119,6 @@ def slope_of_g(seed: int, m: int) -> Found:
 
 def growth_rate(problem: Problem, net: Network) -> float:
     """Slope of log |theta| between growth by e^20 and by e^30, from e^-60."""
-    from reluflow.gradientflow.flow import flow
-
     times = np.array([20.0, 30.0]) / early_rate(problem)[0]
     run = flow(problem, net.scaled(-60.0), t_end=float(times[-1]), save=list(times), rtol=RTOL)
     first, last = (float(state.log_outer.max()) for state in run.path())
@@ -129,8 +127,6 @@ def growth_rate(problem: Problem, net: Network) -> float:
 
 def linear_flow(problem: Problem, net: Network, time: float) -> Network:
     """expm(t M) applied to every (w_j, a_j), M = [[0, mu~], [mu~^T, 0]]."""
-    from scipy.linalg import expm
-
     rate, mubar = early_rate(problem)
     M = np.zeros((problem.d + 1, problem.d + 1))
     M[:-1, -1] = M[-1, :-1] = rate * mubar
@@ -159,8 +155,6 @@ def linear_growth(seed: int, draws: int) -> list[Comparison]:
 
 def linear_gap(problem: Problem, net: Network, shares: Array) -> tuple[Array, int]:
     """|theta - linear flow|_M over its bound, at shares of the time the lemma speaks of."""
-    from reluflow.gradientflow.flow import flow
-
     rate = early_rate(problem)[0]
     size = m_norm(net)
     end = math.log(math.sqrt(rate / 4) / (math.sqrt(net.m) * size)) / rate
@@ -274,8 +268,6 @@ class Departure:
 
     def states(self, start: Network, r: float, times: Array) -> list[Network]:
         """The flow from ``start`` at T2(r) + times."""
-        from reluflow.gradientflow.flow import flow
-
         shift = math.log(1 / r) / self.rate
         at = shift + np.sort(times)
         run = flow(self.problem, start, t_end=float(at[-1]), save=list(at), rtol=RTOL)

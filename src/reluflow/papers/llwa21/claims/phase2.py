@@ -12,6 +12,7 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network
 from reluflow.papers.llwa21.claims.assumptions import branchings
 from reluflow.papers.llwa21.claims.bounds import m_norm
@@ -78,7 +79,6 @@ class Follower:
 
 
 def _states(problem: Problem, start: Network, times: Array) -> tuple[list[Network], int]:
-    from reluflow.gradientflow.flow import flow
 
     run = flow(problem, start, t_end=float(times[-1]), save=list(times), rtol=RTOL)
     return list(run.path()), branchings(Evidence.of(problem, run))
@@ -98,8 +98,6 @@ def follower(seed: int, m: int, printed: bool = False) -> Follower:
 @experiment("LLWA21-L5.3", quick={"draws": 4}, full={"draws": 100})
 def embedding_commutes(seed: int, draws: int) -> Found:
     """flow(pi_b(th), t) = pi_b(flow(th, t)), b of both signs, for pairs that meet no branching."""
-    from reluflow.gradientflow.flow import flow
-
     worst, moved, several = 0.0, math.inf, 0
     for i in range(draws):
         rng = np.random.default_rng([seed, i])

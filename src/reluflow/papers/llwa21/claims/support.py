@@ -42,6 +42,7 @@ from reluflow.papers.llwa21.runs import (
     until,
 )
 from reluflow.problem import Problem, datasets
+from reluflow.trajectory.save import every
 
 
 @predicate("one balanced neuron, a = |w|, on the side of w*")
@@ -57,8 +58,6 @@ def single(evidence: Evidence) -> tuple[bool, str]:
 @cache
 def trained_alone(seed: int, q_min: float) -> Evidence:
     """One neuron of size 1 on the side of w*, on the data of Figure 1 middle."""
-    from reluflow.trajectory.save import every
-
     problem = sample("middle")
     w = np.random.default_rng(seed).standard_normal(problem.d)
     w *= np.sign(w @ max_margin(problem, "linear").w) / np.linalg.norm(w)

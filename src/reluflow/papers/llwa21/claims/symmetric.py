@@ -42,6 +42,7 @@ from reluflow.papers.llwa21.runs import (
     until,
 )
 from reluflow.problem import Problem, datasets
+from reluflow.trajectory.save import every
 
 REACHED = (50.0, 500.0, 2000.0)  # q_min at which the margin is looked at
 
@@ -100,8 +101,6 @@ def opposite_pair(evidence: Evidence) -> tuple[bool, str]:
 
 def opposite_run(problem: Problem, seed: int, q_min: float) -> Evidence:
     """Two random neurons of opposite sign on their sides, of size 1, to a large margin."""
-    from reluflow.trajectory.save import every
-
     W = np.random.default_rng(seed).standard_normal((2, problem.d))
     W *= (np.sign(W @ max_margin(problem, "linear").w) * [1, -1])[:, None]
     net = Network(W, np.linalg.norm(W, axis=1) * [1, -1], leak=problem.leak)

@@ -236,7 +236,6 @@ def figure1_middle(*, q: float, seed: int = 0) -> Drawn:
 )
 def figure1_right(*, q: float, seed: int = 0) -> Drawn:
     """Figure 1 right: hints make the linear classifier suboptimal, and what is learned."""
-
     panels, numbers, seen, summary = _one_neuron_figure("right", q, seed, hints=3)
     known = case("right").problem.known
     wider = datasets.figure1_right(eps=0.1)

@@ -14,6 +14,7 @@ from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, gradient_flow, mean_logistic, unit_ball
 from reluflow.claims.invariants import DRIFT, ROUNDING, balance_and_signs, log_size
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.papers.tk24.claims.sphere import Sphere, ball_draw
 from reluflow.problem import Problem, datasets, losses
@@ -41,8 +42,6 @@ def coupling(problem: Problem, m: int) -> float:
 @cache
 def small_start(seed: int, m: int, records: int, xi: float = 0.0, scale: float = 1e-2) -> Evidence:
     """A flow on the XOR orbit from balanced neurons, to about the end t1 of Lemma B.6."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.xor_orbit().replace(smoothing=xi)
     net = initialize(problem, m, scale, "sphere", seed, normalize="none")
     t_end = math.log(0.1 / (2 * coupling(problem, m) * scale**2)) / 0.2

@@ -14,6 +14,7 @@ from reluflow.arrays import Array, Mask
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.invariants import log_size
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
 from reluflow.landscape.align import Alignment, align
 from reluflow.landscape.bound import max_G
 from reluflow.landscape.extremal import extremal_vectors
@@ -91,8 +92,6 @@ class Course:
 
     def run(self, sigma: float, times: Sequence[float] | Array) -> Trajectory:
         """Flow from sigma times the start, recorded at the given times."""
-        from reluflow.gradientflow.flow import flow
-
         start = self.net.scaled(math.log(sigma))
         return flow(self.problem, start, t_end=times[-1], save=list(times), rtol=RTOL)
 
@@ -125,8 +124,6 @@ class Course:
 
     def small_run(self, r: float, times: Sequence[float] | Array, extra: float = 1.0) -> Trajectory:
         """Flow of the p-neuron net from T1, recorded at times after T1."""
-        from reluflow.gradientflow.flow import flow
-
         start = self.small(r, extra)
         return flow(self.problem, start, t_end=times[-1], save=list(times), rtol=RTOL)
 

@@ -10,6 +10,7 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
 from reluflow.landscape.align import align
 from reluflow.landscape.extremal import extremal_vectors
 from reluflow.network import Network, initialize
@@ -55,8 +56,6 @@ def ridge_exponent(kappa: float) -> float:
 
     Scales with kappa log r = -5, -10, -15, or -8, -12, -16 for kappa = 1, so that r^2 stays small.
     """
-    from reluflow.gradientflow.flow import flow
-
     sphere, e1 = skewed(), np.array([1.0, 0.0, 0.0])
     start = Network(
         RIDGE_START, np.linalg.norm(RIDGE_START, axis=1), smoothing=sphere.problem.smoothing
@@ -73,8 +72,6 @@ def ridge_exponent(kappa: float) -> float:
 @experiment("TK24-T4.1", form="repaired", part="smoothed", quick={"m": 6}, full={"m": 24})
 def prominent_smoothed(seed: int, m: int) -> list[Comparison]:
     """With the smoothed activation: exponent 1 of sigma/r where regular, rho/lam on the ridge."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.xor_orbit().replace(smoothing=0.03)
     net = initialize(problem, m, 1.0, "sphere", seed, normalize="none")
     sphere, r = Sphere(problem), 1e-4

@@ -23,6 +23,7 @@ from reluflow.claims.hypotheses import (
     unit_ball,
 )
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, axis_start
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.observables import velocity
@@ -164,8 +165,6 @@ def embedding(seed: int, draws: int) -> list[Comparison]:
 @cache
 def four_neurons(seed: int, t_end: float, records: int) -> Evidence:
     """Gradient flow of four neurons from the starts of Figure 1."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.symmetric_xor(rng=seed)
     times = np.linspace(0.0, t_end, records)
     return Evidence.of(problem, flow(problem, axis_start(problem), t_end=t_end, save=times))
@@ -174,8 +173,6 @@ def four_neurons(seed: int, t_end: float, records: int) -> Evidence:
 @cache
 def orbit_run(seed: int, t_end: float, records: int) -> Evidence:
     """Four neurons on the three-dimensional orbit."""
-    from reluflow.gradientflow.flow import flow
-
     problem = tight_orbit(seed).problem
     times = np.linspace(0.0, t_end, records)
     return Evidence.of(problem, flow(problem, axis_start(problem), t_end=t_end, save=times))
@@ -349,8 +346,6 @@ def tall(problem: Problem, net: Network, t: float) -> bool:
 @experiment("TK24-P5.7", quick={"starts": 2}, full={"starts": 12})
 def margin_of_the_proof(seed: int, starts: int) -> Found:
     """The proof's chain of constants, and runs until max|a| = 8/3 from uneven starts."""
-    from reluflow.gradientflow.flow import flow
-
     proof, rng = Proof(), np.random.default_rng(seed)
     p = datasets.symmetric_xor(seed, duplicates=False)
     delta = spread(p)

@@ -18,6 +18,8 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
+from reluflow.gradientflow.stops import loss_below
 from reluflow.network import Network, axis_start
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
@@ -46,9 +48,6 @@ def margin_ratio(problem: Problem, net: Network) -> float:
 
 def trained(problem: Problem, start: Network, log_loss: float) -> Network:
     """The flow from a start to a loss of exp(log_loss)."""
-    from reluflow.gradientflow.flow import flow
-    from reluflow.gradientflow.stops import loss_below
-
     return flow(problem, start, clock="loss", stop=loss_below(log=log_loss)).final
 
 
@@ -149,8 +148,6 @@ def groups_converge(seed: int, m: int) -> Found:
 @experiment("TK24-L5.5", form="control")
 def uncaptured_extremum(seed: int) -> Comparison:
     """With one extremum not captured a quarter of the samples stay at f = 0: loss ln 2 / 4."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.xor_orbit()
     start = axis_start(problem, (1e-2, 1e-2, 1e-2, 1e-2)).subset(np.arange(3))
     run = flow(problem, start, t_end=1e6)
@@ -160,9 +157,6 @@ def uncaptured_extremum(seed: int) -> Comparison:
 @experiment("TK24-T5.6", quick={"m": 24, "draws": 2}, full={"m": 60, "draws": 10})
 def stays_near(seed: int, m: int, draws: int) -> list[Comparison]:
     """chi(theta^mm) perturbed by 1e-2, of large norm: the run stays near, the margin returns."""
-    from reluflow.gradientflow.flow import flow
-    from reluflow.gradientflow.stops import loss_below
-
     course, rng = orbit_course(seed, m), np.random.default_rng(seed)
     target = unit_norm(course.embedded(theta_mm_of(course)))
     far = gap = 0.0
@@ -324,9 +318,6 @@ def wide_start() -> WideStart:
 
 def states_at_losses(problem: Problem, net: Network) -> tuple[Network, Network]:
     """The flow from a start at log L = ``EARLY`` and ``LATE``."""
-    from reluflow.gradientflow.flow import flow
-    from reluflow.gradientflow.stops import loss_below
-
     states = []
     for log_loss in (EARLY, LATE):
         net = flow(problem, net, clock="loss", stop=loss_below(log=log_loss), rtol=RTOL).final

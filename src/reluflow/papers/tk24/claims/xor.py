@@ -13,6 +13,7 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
 from reluflow.network import axis_start
 from reluflow.papers.tk24.claims.four_neurons import (
     FOUR,
@@ -236,8 +237,6 @@ def neurons_turn_fast(seed: int, draws: int) -> Found:
 @cache
 def smoothed_run(seed: int, t_end: float, records: int) -> Evidence:
     """Four neurons on the three-dimensional orbit, smoothed."""
-    from reluflow.gradientflow.flow import flow
-
     problem = smoothed_orbit()
     times = np.linspace(0.0, t_end, records)
     return Evidence.of(problem, flow(problem, axis_start(problem), t_end=t_end, save=times))
