@@ -25,6 +25,9 @@ ROUNDING = 1e-14
 EDGE = 1e-12  # cosine below which a neuron rests on the edge of the dead cone
 QUICK: dict[str, Any] = {"m": 40, "records": 200}
 FULL: dict[str, Any] = {"m": 2000, "records": 1000}
+RUN: dict[str, Any] = {"quick": QUICK, "full": FULL}
+FLOW: dict[str, Any] = {"needs": ("path",), "given": [gradient_flow], **RUN}
+BALANCED: dict[str, Any] = {**FLOW, "given": [gradient_flow, balanced_start]}
 
 
 def example(name: str, kind: str, loss: str, t_end: float, scale: float, zero: bool = False) -> Any:
@@ -91,6 +94,7 @@ def sign_changes(evidence: Evidence) -> Comparison:
     return equals(moved.sum(), 0, tolerance=0, what="neurons whose outer sign changes")
 
 
+@claim("LLWA21-LB.17", example=with_zero, **FLOW)
 def zero_neurons_move(evidence: Evidence) -> Comparison:
     """Neurons at zero that are not at zero later."""
     moved, gone = 0, np.zeros(evidence.path()[0].m, dtype=bool)
@@ -101,6 +105,12 @@ def zero_neurons_move(evidence: Evidence) -> Comparison:
     return equals(moved, 0, tolerance=0, what="zero neurons that come back")
 
 
+@claim(
+    "LLWA21-LB.15",
+    example=leaky,
+    reason="between records; its parts look at the velocity itself, across kinks and along them",
+    **{**FLOW, "needs": ("path", "time")},
+)
 def energy(evidence: Evidence) -> list[Comparison]:
     """Consequences of dL/dt = -|velocity|^2 that records can show.
 
@@ -133,8 +143,18 @@ def dead(problem: Problem, net: Network) -> NDArray[np.bool_]:
     return np.logical_not((pattern(problem, net.W, EDGE) > 0).any(axis=1))
 
 
+@claim(
+    "MMV24-L12",
+    form="repaired",
+    part="dead",
+    example=toy,
+    **{**FLOW, "given": [gradient_flow, no_leak]},
+)
 def dead_neurons_move(evidence: Evidence) -> Comparison:
-    """Largest relative change of a neuron after it has lost its last active sample."""
+    """Largest relative change of a neuron after it has lost its last active sample.
+
+    [MMV24]_ Lemma 12: the dead cone traps the neurons of a regular solution.
+    """
     first = evidence.path()[0]
     is_dead = np.zeros(first.m, dtype=bool)
     then = np.zeros((first.m, first.d + 2))
@@ -150,81 +170,28 @@ def dead_neurons_move(evidence: Evidence) -> Comparison:
     return at_most(worst, DRIFT * evidence.rtol, what="relative change of a dead neuron")
 
 
+@claim("BF24-L1", example=unbalanced, **FLOW)
+@claim("MMV24-B1", example=unbalanced_toy, **FLOW)
+@claim("LLWA21-LB.16", example=unbalanced_leaky, **FLOW)
 def conserved(evidence: Evidence) -> Comparison:
     """a_j^2 - |w_j|^2 moves by at most the flow's rtol, 1e-8 unless asked otherwise."""
     return drift(evidence, 1.0)
 
 
+@claim("TK24-INV", example=leaky, **BALANCED)
+@claim("LLWA21-CB.18", example=leaky, **BALANCED)
 def balance_and_signs(evidence: Evidence) -> list[Comparison]:
     """a_j^2 - |w_j|^2 and sign(a_j) are kept."""
     return [drift(evidence), sign_changes(evidence)]
 
 
-for _id, _build in (
-    ("BF24-L1", unbalanced),
-    ("MMV24-B1", unbalanced_toy),
-    ("LLWA21-LB.16", unbalanced_leaky),
-):
-    claim(_id, needs=("path",), given=[gradient_flow], example=_build, quick=QUICK, full=FULL)(
-        conserved
-    )
-for _id, _build in (("TK24-INV", leaky), ("LLWA21-CB.18", leaky)):
-    claim(
-        _id,
-        needs=("path",),
-        given=[gradient_flow, balanced_start],
-        example=_build,
-        quick=QUICK,
-        full=FULL,
-    )(balance_and_signs)
-claim(
-    "LLWA21-LB.17",
-    needs=("path",),
-    given=[gradient_flow],
-    example=with_zero,
-    quick=QUICK,
-    full=FULL,
-)(zero_neurons_move)
-claim(
-    "LLWA21-LB.15",
-    needs=("path", "time"),
-    given=[gradient_flow],
-    example=leaky,
-    quick=QUICK,
-    full=FULL,
-    reason="between records; its parts look at the velocity itself, across kinks and along them",
-)(energy)
-
-
-@claim(
-    "MMV24-B2",
-    needs=("path",),
-    given=[gradient_flow, balanced_start],
-    example=toy_with_zero,
-    quick=QUICK,
-    full=FULL,
-)
+@claim("MMV24-B2", example=toy_with_zero, **BALANCED)
 def signs_and_zeros(evidence: Evidence) -> list[Comparison]:
     """[MMV24]_: outer signs of a balanced start never change; a zero neuron is frozen."""
     return [sign_changes(evidence), zero_neurons_move(evidence)]
 
 
-@claim(
-    "MMV24-L12",
-    form="repaired",
-    part="dead",
-    needs=("path",),
-    given=[gradient_flow, no_leak],
-    example=toy,
-    quick=QUICK,
-    full=FULL,
-)
-def dead_stay_dead(evidence: Evidence) -> Comparison:
-    """[MMV24]_ Lemma 12: the dead cone traps the neurons of a regular solution."""
-    return dead_neurons_move(evidence)
-
-
-@claim("LLWA21-LE.10", needs=("end",), given=[mean_logistic], example=leaky, quick=QUICK, full=FULL)
+@claim("LLWA21-LE.10", needs=("end",), given=[mean_logistic], example=leaky, **RUN)
 def gradient_below_norm(evidence: Evidence) -> Comparison:
     """[LLWA21]_ Lemma E.10: |grad L| <= |theta| for inputs in the unit ball, else R |theta|."""
     worst, R = 0.0, max(1.0, float(evidence.problem.norms.max()))

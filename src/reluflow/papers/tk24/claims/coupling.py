@@ -21,6 +21,7 @@ from reluflow.problem import Problem, datasets, losses
 
 RTOL = 1e-10
 QUICK: dict[str, Any] = {"m": 12, "records": 60}
+SMOOTHED: dict[str, Any] = {**QUICK, "xi": 0.1}
 FULL: dict[str, Any] = {"m": 60, "records": 400}
 
 
@@ -49,32 +50,27 @@ def small_start(seed: int, m: int, records: int, xi: float = 0.0, scale: float =
     return Evidence.of(problem, run)
 
 
-@claim(
-    "TK24-PB.5",
-    needs=("end",),
-    given=[mean_logistic, unit_ball],
-    example=small_start,
-    quick=QUICK,
-    full=FULL,
-)
+PULL: dict[str, Any] = {
+    "needs": ("end",),
+    "given": [mean_logistic, unit_ball],
+    "example": small_start,
+    "full": FULL,
+}
+
+
+@claim("TK24-PB.5", part="smoothed", quick=SMOOTHED, **PULL)
+@claim("TK24-PB.5", quick=QUICK, **PULL)
 def pull_changes_little(evidence: Evidence) -> list[Comparison]:
     """The change of the pull, against phi and grad phi of any unit vector, over A0 |theta|^2."""
-    value, gradient = change_of_pull(evidence.problem, evidence.states)
+    return _below_one(change_of_pull(evidence.problem, evidence.states))
+
+
+def _below_one(ratios: Sequence[float]) -> list[Comparison]:
+    """Both ratios of :func:`change_of_pull` against their bound."""
     return [
-        at_most(value, 1.0, what="change against phi, over A0 |theta|_M^2"),
-        at_most(gradient, 1.0, what="change against grad phi, over A0 |theta|_M^2"),
+        at_most(ratios[0], 1.0, what="change against phi, over A0 |theta|_M^2"),
+        at_most(ratios[1], 1.0, what="change against grad phi, over A0 |theta|_M^2"),
     ]
-
-
-claim(
-    "TK24-PB.5",
-    part="smoothed",
-    needs=("end",),
-    given=[mean_logistic, unit_ball],
-    example=small_start,
-    quick={**QUICK, "xi": 0.1},
-    full=FULL,
-)(pull_changes_little)
 
 
 @experiment("TK24-PB.5", part="random", quick={"draws": 100}, full={"draws": 2000})
@@ -88,10 +84,7 @@ def random_weights(seed: int, draws: int) -> list[Comparison]:
         net = Network(rng.standard_normal((m, d)), rng.standard_normal(m))
         found = change_of_pull(problem, [net.scaled(rng.uniform(-7, 2))])
         worst = [max(*pair) for pair in zip(worst, found, strict=True)]
-    return [
-        at_most(worst[0], 1.0, what="change against phi, over A0 |theta|_M^2"),
-        at_most(worst[1], 1.0, what="change against grad phi, over A0 |theta|_M^2"),
-    ]
+    return _below_one(worst)
 
 
 def change_of_pull(p: Problem, nets: Sequence[Network]) -> tuple[float, float]:
@@ -131,25 +124,30 @@ def smoothed(evidence: Evidence) -> tuple[bool, str]:
     return evidence.problem.smoothing > 0, f"xi = {evidence.problem.smoothing:g}"
 
 
-claim(
+@claim(
     "TK24-INV",
     part="smoothed",
     needs=("path",),
     given=[gradient_flow, balanced_start, smoothed],
     example=small_start,
-    quick={**QUICK, "xi": 0.1},
-    full=FULL,
-)(balance_and_signs)
-
-
-@claim(
-    "TK24-LB.6",
-    needs=("path", "start", "time"),
-    given=[gradient_flow, balanced_start, mean_logistic, unit_ball],
-    example=small_start,
-    quick=QUICK,
+    quick=SMOOTHED,
     full=FULL,
 )
+def smoothed_balance_and_signs(evidence: Evidence) -> list[Comparison]:
+    """a_j^2 - |w_j|^2 and sign(a_j) are kept with the smoothed activation too."""
+    return balance_and_signs(evidence)
+
+
+RUN: dict[str, Any] = {
+    "needs": ("path", "start", "time"),
+    "given": [gradient_flow, balanced_start, mean_logistic, unit_ball],
+    "example": small_start,
+    "full": FULL,
+}
+
+
+@claim("TK24-LB.6", part="smoothed", quick=SMOOTHED, **RUN)
+@claim("TK24-LB.6", quick=QUICK, **RUN)
 def norms_stay_below(evidence: Evidence) -> Found:
     """Up to t1: |theta|_M^2 against q0 E/(1 - (A0/lam) q0 (E - 1)) and against 2 q0 E."""
     lam, known = lam_of(evidence)
@@ -174,31 +172,13 @@ def norms_stay_below(evidence: Evidence) -> Found:
     )
 
 
-claim(
-    "TK24-LB.6",
-    part="smoothed",
-    needs=("path", "start", "time"),
-    given=[gradient_flow, balanced_start, mean_logistic, unit_ball],
-    example=small_start,
-    quick={**QUICK, "xi": 0.1},
-    full=FULL,
-)(norms_stay_below)
-
-
 @predicate("smoothed activation, xi >= 0.05")
 def smooth_enough(evidence: Evidence) -> tuple[bool, str]:
     """The constants of App. B.2 grow like 1/xi; without smoothing they are infinite."""
     return evidence.problem.smoothing >= 0.05, f"xi = {evidence.problem.smoothing:g}"
 
 
-@claim(
-    "TK24-B2",
-    needs=("path", "start", "time"),
-    given=[gradient_flow, balanced_start, mean_logistic, unit_ball, smooth_enough],
-    example=small_start,
-    quick={**QUICK, "xi": 0.1},
-    full=FULL,
-)
+@claim("TK24-B2", quick=SMOOTHED, **{**RUN, "given": [*RUN["given"], smooth_enough]})
 def near_the_linearised_flow(evidence: Evidence) -> Found:
     """Directions and outer weights against the linearised flow, over the bounds of App. B.2."""
     p, first = evidence.problem, evidence.path()[0]

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 from scipy.special import betainc
 
 from reluflow.arrays import Array
-from reluflow.claims.claim import Found, claim, experiment
+from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
-from reluflow.gradientflow.flow import flow
-from reluflow.network import axis_start
 from reluflow.papers.tk24.claims.four_neurons import (
-    FOUR,
-    GIVEN,
-    angles_stay_small,
     compare_extrema,
     extrema_of,
     narrow,
@@ -30,7 +24,6 @@ from reluflow.papers.tk24.claims.four_neurons import (
     xor_setting,
     xor_symmetric,
 )
-from reluflow.papers.tk24.claims.four_neurons import stays_in_the_plane as stays
 from reluflow.papers.tk24.claims.sphere import Sphere
 from reluflow.problem import Problem, datasets
 
@@ -134,26 +127,18 @@ def miss_one(d: int, t: float) -> float:
 
 
 def caught(rng: np.random.Generator, m: int, d: int, t: float, draws: int) -> float:
-    """Share of draws of m balanced neurons that start in all four caps with the right signs."""
+    """Share of draws of m balanced neurons that start in all four caps with the right signs.
+
+    At t = 0 that is the largest share that can capture all four extrema: the data are invariant
+    under the reflections of both axes, so the linearised flow keeps the signs of w^1 and w^2, and
+    each of e1, -e1 (e2, -e2) needs a positive (negative) neuron on its side.
+    """
     W = rng.standard_normal((draws, m, d))
     W /= np.linalg.norm(W, axis=2, keepdims=True)
     s = rng.choice([-1.0, 1.0], (draws, m))
     all_four = np.ones(draws, dtype=bool)
     for axis, side, sign in CORNERS:
         all_four &= ((side * W[:, :, axis] >= t) & (s == sign)).any(axis=1)
-    return float(all_four.mean())
-
-
-def can_catch(rng: np.random.Generator, m: int, d: int, draws: int) -> float:
-    """Largest share of draws of m isotropic neurons that can capture all four extrema.
-
-    The data are invariant under the reflections of both axes, so the linearised flow keeps the
-    signs of w^1 and w^2: each of e1, -e1 (e2, -e2) needs a positive (negative) neuron on its side.
-    """
-    W, s = rng.standard_normal((draws, m, d)), rng.choice([-1.0, 1.0], (draws, m))
-    all_four = np.ones(draws, dtype=bool)
-    for axis, side, sign in CORNERS:
-        all_four &= ((side * W[:, :, axis] > 0) & (s == sign)).any(axis=1)
     return float(all_four.mean())
 
 
@@ -185,7 +170,7 @@ def product_bound(seed: int, draws: int) -> Found:
     t = spread(problem) + problem.smoothing
     made = []
     for m in (1, 6):
-        share = can_catch(rng, m, problem.d, draws)
+        share = caught(rng, m, problem.d, 0.0, draws)
         error = 4 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
         bound = (1 - miss_one(problem.d, t) ** m) ** 4
         made.append(
@@ -232,31 +217,3 @@ def neurons_turn_fast(seed: int, draws: int) -> Found:
         [at_least(speed.min(), 1 / 16, what="-(d alpha/dt)/sin(alpha), least in the cap")],
         [narrow(delta, 0.0)],
     )
-
-
-@cache
-def smoothed_run(seed: int, t_end: float, records: int) -> Evidence:
-    """Four neurons on the three-dimensional orbit, smoothed."""
-    problem = smoothed_orbit()
-    times = np.linspace(0.0, t_end, records)
-    return Evidence.of(problem, flow(problem, axis_start(problem), t_end=t_end, save=times))
-
-
-claim(
-    "TK24-LD.1",
-    part="smoothed",
-    needs=("path", "start"),
-    given=GIVEN,
-    example=smoothed_run,
-    quick=FOUR,
-    full={"records": 1000},
-)(stays)
-claim(
-    "TK24-PD.2",
-    part="smoothed",
-    needs=("path", "start"),
-    given=GIVEN,
-    example=smoothed_run,
-    quick=FOUR,
-    full={"records": 1000},
-)(angles_stay_small)
