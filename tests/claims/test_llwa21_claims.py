@@ -30,15 +30,16 @@ from reluflow.papers.llwa21.claims import (
     support,
     symmetric,
 )
-from reluflow.papers.llwa21.claims.assumptions import late_errors, plus_is_longer, sides, sup_error
+from reluflow.papers.llwa21.claims.assumptions import late_errors, plus_is_longer
 from reluflow.papers.llwa21.claims.general import counterexample, negatives_weak_at_dual, principal
 from reluflow.papers.llwa21.runs import (
     early_rate,
     embed,
     m_distance,
     recorded,
+    sides,
     smoothed,
-    squared_norm,
+    sup_error,
 )
 from reluflow.problem.losses import Logistic
 
@@ -96,7 +97,7 @@ def test_embeddings_keep_function_and_norm(seed):
     whole = embed(b, pair)
     X = rng.standard_normal((7, 3))
     assert np.allclose(whole(X), pair(X), atol=1e-12)
-    assert squared_norm(whole) == pytest.approx(squared_norm(pair))
+    assert whole.norm2 == pytest.approx(pair.norm2)
 
 
 @given(seeds, st.floats(-3, 1.5))
@@ -349,9 +350,9 @@ def test_limits_are_functions_of_all_inputs():
     unseen = Network(np.vstack([np.ones(problem.d), -np.ones(problem.d)]), np.ones(2))
     seen = unseen.subset([0])
     assert np.array_equal(one.outputs(unseen), one.outputs(seen))
-    ends = seen.evaluate(np.eye(problem.d), 0.0) / squared_norm(seen)
+    ends = seen.evaluate(np.eye(problem.d), 0.0) / seen.norm2
     assert np.allclose(ends, 1 / (problem.d + 1))
-    assert sup_error(one, unseen, lambda x: seen.evaluate(x, 0.0) / squared_norm(unseen)) > 0.5
+    assert sup_error(one, unseen, lambda x: seen.evaluate(x, 0.0) / unseen.norm2) > 0.5
 
 
 def test_theorem_4_2_sees_another_function(monkeypatch):

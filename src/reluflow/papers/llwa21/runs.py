@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -12,23 +13,30 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Hypothesis
+from reluflow.errors import MissingEvidence
 from reluflow.gradientflow.flow import flow
 from reluflow.gradientflow.stops import loss_below
 from reluflow.network import Network, initialize
-from reluflow.papers.llwa21.claims.assumptions import sides
+from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.save import every
+
+BRANCH = 4  # kind of event at which a flow has several continuations
+RTOL = 1e-10  # of flows that are compared with a limit
+
+
+def sides(problem: Problem) -> tuple[Array, Array, Array]:
+    """mu, mu+, mu-: means of y_i x_i, with slopes 1 on one class and leak on the other."""
+    Z = problem.y[:, None] * problem.X / problem.n
+    plus = np.where(problem.y > 0, 1.0, problem.leak)
+    minus = np.where(problem.y > 0, problem.leak, 1.0)
+    return Z.sum(axis=0), plus @ Z, minus @ Z
 
 
 def in_unit_ball(problem: Problem) -> Problem:
     """The data divided by max |x|, as the paper assumes."""
     radius = float(problem.norms.max())
     return Problem(problem.X / radius, problem.y, problem.loss, problem.leak, problem.reduction)
-
-
-def squared_norm(net: Network) -> float:
-    """|theta|^2."""
-    return float(np.sum(np.exp(2 * net.log_norms)) + np.sum(np.exp(2 * net.log_outer)))
 
 
 def direction(net: Network) -> Array:
@@ -44,14 +52,35 @@ def m_distance(net: Network, other: Network) -> float:
     return float(max(np.linalg.norm(W - V, axis=1).max(), np.abs(a - b).max()))
 
 
+def sup_error(problem: Problem, net: Network, limit: Callable[[Array], Array]) -> float:
+    """Largest |f/|theta|^2 - limit| over the largest |limit|, on the unit sphere.
+
+    Inputs are random ones and the directions of the samples; both sides are homogeneous in x.
+    """
+    random = np.random.default_rng(0).standard_normal((4000, problem.d))
+    inputs = np.vstack([random, problem.X[problem.X.any(axis=1)]])
+    inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)
+    W, a = net.scaled(-net.log_m_norm).weights()
+    f = Network(W, a).evaluate(inputs, problem.leak) / (np.sum(W**2) + np.sum(a**2))
+    ends = limit(inputs)
+    return float(np.abs(f - ends).max() / np.abs(ends).max())
+
+
 def least_margin(problem: Problem, net: Network) -> float:
     """q_min = min_i y_i f(x_i)."""
     return float(np.min(problem.y * problem.outputs(net)))
 
 
+def best_network(found: NetworkMargin) -> Network:
+    """The network of largest margin; raises :class:`MissingEvidence` where none separates."""
+    if found.network is None:
+        raise MissingEvidence("no network separates these data: expected separable ones")
+    return found.network
+
+
 def margin(problem: Problem, net: Network) -> float:
     """q_min / |theta|^2."""
-    return least_margin(problem, net) / squared_norm(net)
+    return least_margin(problem, net) / net.norm2
 
 
 def until(problem: Problem, net: Network, q: float, save: Any = None, **options: Any) -> Evidence:
@@ -59,6 +88,12 @@ def until(problem: Problem, net: Network, q: float, save: Any = None, **options:
     stop = loss_below(log=-q - float(np.log(problem.n)))
     saved = [0.0] if save is None else save
     return Evidence.of(problem, flow(problem, net, clock="loss", stop=stop, save=saved, **options))
+
+
+def states_at(problem: Problem, start: Network, times: Array | list[float]) -> Evidence:
+    """The flow from a start, recorded at the given times."""
+    run = flow(problem, start, t_end=float(times[-1]), save=list(times), rtol=RTOL)
+    return Evidence.of(problem, run)
 
 
 @cache
@@ -69,26 +104,31 @@ def recorded(seed: int, m: int, q_min: float, kind: str = "gaussian") -> Evidenc
     return until(problem, net, q_min, save=every(0.25))
 
 
+def margins_along(evidence: Evidence) -> Array:
+    """q_min of every record."""
+    return np.array([least_margin(evidence.problem, net) for net in evidence.path()])
+
+
 def decade(evidence: Evidence) -> tuple[int, int]:
     """The last record with q_min from 1 to a tenth of the last one's, and the last one."""
-    q = np.array([least_margin(evidence.problem, net) for net in evidence.path()])
+    q = margins_along(evidence)
     return int(np.flatnonzero((q >= 1) & (q <= q[-1] / 10))[-1]), len(q) - 1
 
 
 @predicate("there are records with q_min from 1 to a tenth of the last one's")
 def has_decade(evidence: Evidence) -> tuple[bool, str]:
     """What tends to a limit is compared over the last decade of q_min."""
-    q = np.array([least_margin(evidence.problem, net) for net in evidence.path()])
+    q = margins_along(evidence)
     small = q[(q >= 1) & (q <= q[-1] / 10)]
     if small.size:
         return True, f"q_min {small[-1]:.4g}, and {q[-1]:.4g} at the end"
     return False, f"none of {q.size} records has q_min from 1 to {q[-1] / 10:.4g}: save more often"
 
 
-def slowest(evidence: Evidence) -> float:
-    """1.1 sqrt(q_first/q_last): how much errors that go as 1/sqrt(q_min) leave of themselves."""
-    first, last = (least_margin(evidence.problem, evidence.path()[i]) for i in decade(evidence))
-    return float(1.1 * np.sqrt(first / last))
+def branchings(evidence: Evidence) -> int:
+    """Moments of the run at which it could have gone on otherwise, as the flow counts them."""
+    kinds = evidence.trajectory().events.get("kind", np.empty(0))
+    return int(np.sum(np.asarray(kinds) == BRANCH))
 
 
 def none_met(several: int) -> Hypothesis:
@@ -121,6 +161,13 @@ def two_neurons(b: Array, mubar: Array, leak: float) -> Network:
     return Network(np.outer(sizes, mubar), sizes, leak=leak)
 
 
+def log_sums(problem: Problem, f: Array) -> tuple[float, float]:
+    """nL, and log(1 - e^{-nL}), by which the slopes of the losses are divided in grad gt."""
+    log_S = float(problem.log_value(f)) + np.log(problem.n)
+    S = float(np.exp(log_S))
+    return S, float(np.log(-np.expm1(-S))) if S > 1e-8 else log_S - S / 2
+
+
 def smoothed(problem: Problem, net: Network) -> tuple[float, float, float]:
     r"""gt and |theta| times the radial and the tangential part of a subgradient of gt.
 
@@ -128,9 +175,7 @@ def smoothed(problem: Problem, net: Network) -> tuple[float, float, float]:
     p_i = sigmoid(-q_i)/(1 - e^{-nL}); slope leak at kinks.
     """
     f = problem.outputs(net)
-    log_S = float(problem.log_value(f)) + np.log(problem.n)
-    S = float(np.exp(log_S))
-    log_one = float(np.log(-np.expm1(-S))) if S > 1e-8 else log_S - S / 2
+    S, log_one = log_sums(problem, f)
     p = np.exp(log_expit(-problem.y * f) - log_one)
     W, a = net.weights()
     s = problem.X @ W.T

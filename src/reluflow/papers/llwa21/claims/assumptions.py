@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from reluflow.arrays import Array
-from reluflow.claims.claim import assumption, claim, predicate
+from reluflow.claims.claim import Predicate, assumption, claim, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
     margin_loss,
@@ -23,17 +21,8 @@ from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.optimum.max_margin import max_margin
+from reluflow.papers.llwa21.runs import branchings, least_margin, sides, sup_error
 from reluflow.problem import Problem, datasets
-
-BRANCH = 4  # kind of event at which a flow has several continuations
-
-
-def sides(problem: Problem) -> tuple[Array, Array, Array]:
-    """mu, mu+, mu-: means of y_i x_i, with slopes 1 on one class and leak on the other."""
-    Z = problem.y[:, None] * problem.X / problem.n
-    plus = np.where(problem.y > 0, 1.0, problem.leak)
-    minus = np.where(problem.y > 0, problem.leak, 1.0)
-    return Z.sum(axis=0), plus @ Z, minus @ Z
 
 
 @predicate("no sample orthogonal to mu (4.5)")
@@ -59,20 +48,19 @@ def means_separate(evidence: Evidence) -> tuple[bool, str]:
     return bool((gap > 0).all()), f"least gap {gap.min():.3g}"
 
 
-@predicate("|mu+| > |mu-| (A.3)")
-def plus_is_longer(evidence: Evidence) -> tuple[bool, str]:
-    """The positive class pulls harder."""
-    _, plus, minus = sides(evidence.problem)
-    a, b = float(np.linalg.norm(plus)), float(np.linalg.norm(minus))
-    return a > b, f"|mu+| {a:.4g}, |mu-| {b:.4g}"
+def longer_mean(name: str, sign: int) -> Predicate:
+    """The class of this sign pulls harder."""
+
+    @predicate(name)
+    def test(evidence: Evidence) -> tuple[bool, str]:
+        plus, minus = np.linalg.norm(sides(evidence.problem)[1:], axis=1)
+        return sign * (plus - minus) > 0, f"|mu+| {plus:.4g}, |mu-| {minus:.4g}"
+
+    return test
 
 
-@predicate("|mu+| < |mu-| (A.8)")
-def minus_is_longer(evidence: Evidence) -> tuple[bool, str]:
-    """The negative class pulls harder."""
-    _, plus, minus = sides(evidence.problem)
-    a, b = float(np.linalg.norm(plus)), float(np.linalg.norm(minus))
-    return a < b, f"|mu+| {a:.4g}, |mu-| {b:.4g}"
+plus_is_longer = longer_mean("|mu+| > |mu-| (A.3)", 1)
+minus_is_longer = longer_mean("|mu+| < |mu-| (A.8)", -1)
 
 
 def symmetric(seed: int) -> Evidence:
@@ -105,21 +93,6 @@ assumption("LLWA21-A.8", margin_loss, minus_is_longer, example=mirrored)
 assumption("LLWA21-DefH.1", margin_loss, orthogonally_separable, example=separable_data)
 
 
-def sup_error(problem: Problem, net: Network, limit: Callable[[Array], Array]) -> float:
-    """Largest |f/|theta|^2 - limit| over the largest |limit|, on the unit sphere.
-
-    Inputs are random ones and the directions of the samples; both sides are homogeneous in x.
-    """
-    random = np.random.default_rng(0).standard_normal((4000, problem.d))
-    inputs = np.vstack([random, problem.X[problem.X.any(axis=1)]])
-    inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)
-    most = float(np.max(np.maximum(net.log_norms, net.log_outer)))
-    W, a = net.scaled(-most).weights()
-    f = Network(W, a).evaluate(inputs, problem.leak) / (np.sum(W**2) + np.sum(a**2))
-    ends = limit(inputs)
-    return float(np.abs(f - ends).max() / np.abs(ends).max())
-
-
 @cache
 def late_run(seed: int, m: int, q_min: float) -> Evidence:
     """Symmetric data, small Gaussian start, in the clock of the loss to large margins."""
@@ -127,16 +100,15 @@ def late_run(seed: int, m: int, q_min: float) -> Evidence:
     net = initialize(problem, m, scale=1e-4, kind="gaussian", normalize="none", rng=seed)
 
     def far(p: Problem, state: Network, time: float) -> bool:
-        return float(np.min(p.y * p.outputs(state))) >= q_min
+        return least_margin(p, state) >= q_min
 
-    run = flow(problem, net, clock="loss", stop=far, save=[0.0])
-    return Evidence.of(problem, run)
+    return Evidence.of(problem, flow(problem, net, clock="loss", stop=far, save=[0.0]))
 
 
 @predicate("the margins are large (q_min >= 50)")
 def large_margins(evidence: Evidence) -> tuple[bool, str]:
     """The run is in its late phase."""
-    q = float(np.min(evidence.problem.y * evidence.problem.outputs(evidence.end())))
+    q = least_margin(evidence.problem, evidence.end())
     return q >= 50, f"q_min {q:.4g}"
 
 
@@ -146,15 +118,8 @@ def small_start(evidence: Evidence) -> tuple[bool | None, str]:
     net = evidence.start
     if net is None:
         return None, "the start is not known"
-    radius = float(evidence.problem.norms.max())
-    size = net.m * radius * float(np.exp(2 * np.max(np.maximum(net.log_norms, net.log_outer))))
+    size = net.m * float(evidence.problem.norms.max()) * net.m_norm**2
     return (True if size <= 1e-3 else None if size <= 1e-1 else False), f"{size:.2g}"
-
-
-def branchings(evidence: Evidence) -> int:
-    """Moments of the run at which it could have gone on otherwise, as the flow counts them."""
-    kinds = evidence.trajectory().events.get("kind", np.empty(0))
-    return int(np.sum(np.asarray(kinds) == BRANCH))
 
 
 @predicate("no branching met on the way (4.6, A.6)")
@@ -201,13 +166,8 @@ SYMMETRIC_LIMIT: dict[str, Any] = {
 
 
 @claim("LLWA21-T4.3", **SYMMETRIC_LIMIT)
-def linear_limit(evidence: Evidence) -> list[Comparison]:
-    """f / |theta|^2 tends to (1 + leak)/4 <w*, x>; the margin, stationary there, is faster."""
-    return late_errors(evidence)
-
-
 def late_errors(evidence: Evidence) -> list[Comparison]:
-    """Margin over the largest, and distance of f / |theta|^2 to (1 + leak)/4 <w*, x>.
+    """f / |theta|^2 tends to (1 + leak)/4 <w*, x>; the margin, stationary there, is faster.
 
     From q_min = 1 on, where the direction is off by at most order 1, the part of theta across its
     limit is kept while |theta|^2 grows as q_min: errors go as 1/sqrt(q_min). The margin is
@@ -215,19 +175,15 @@ def late_errors(evidence: Evidence) -> list[Comparison]:
     """
     p, net = evidence.problem, evidence.end()
     linear = max_margin(p, "linear")
-    norm2 = float(np.sum(np.exp(2 * net.log_norms)) + np.sum(np.exp(2 * net.log_outer)))
-    q = float(np.min(p.y * p.outputs(net)))
+    q = least_margin(p, net)
     w = linear.w / np.linalg.norm(linear.w)
     gap = sup_error(p, net, lambda inputs: (1 + p.leak) / 4 * (inputs @ w))
-    ratio = q / norm2 / ((1 + p.leak) / 4 * linear.margin)
+    what = "|f/|theta|^2 - (1+leak)/4 <w*, x>| on the sphere, relative, 1/sqrt(q_min)"
+    ratio = q / net.norm2 / ((1 + p.leak) / 4 * linear.margin)
     return [
         at_least(ratio, 1 - 1 / q, what="margin over the largest, against 1 - 1/q_min"),
         at_most(ratio, 1 + 1e-9, what="and at most 1"),
-        at_most(
-            gap,
-            1 / np.sqrt(q),
-            what="|f/|theta|^2 - (1+leak)/4 <w*, x>| on the sphere, relative, 1/sqrt(q_min)",
-        ),
+        at_most(gap, 1 / np.sqrt(q), what=what),
     ]
 
 

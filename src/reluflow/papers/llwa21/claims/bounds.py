@@ -14,7 +14,8 @@ from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.landscape import G, extremal_vectors
 from reluflow.network import Network, initialize
-from reluflow.papers.llwa21.claims.assumptions import means_separate, sides
+from reluflow.papers.llwa21.claims.assumptions import means_separate
+from reluflow.papers.llwa21.runs import sides
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 from reluflow.trajectory.observables import slopes, velocity
@@ -30,17 +31,8 @@ def states(seed: int, draws: int) -> Iterator[tuple[Problem, Network, np.random.
         problem = Problem(X, rng.choice([-1.0, 1.0], 6), Logistic(), leak)
         size = 10.0 ** rng.uniform(-3, 1)
         m = int(rng.integers(1, 8))
-        yield (
-            problem,
-            Network(size * rng.standard_normal((m, 3)), size * rng.standard_normal(m)),
-            rng,
-        )
-
-
-def m_norm(net: Network) -> float:
-    """max_j max(|w_j|, |a_j|)."""
-    W, a = net.weights()
-    return float(max(np.linalg.norm(W, axis=1).max(), np.abs(a).max()))
+        W, a = rng.standard_normal((m, 3)), rng.standard_normal(m)
+        yield problem, Network(size * W, size * a), rng
 
 
 def linear_velocity(problem: Problem, net: Network) -> tuple[Array, Array]:
@@ -127,11 +119,11 @@ def outputs_are_bounded(seed: int, draws: int) -> list[Comparison]:
     """|f| <= m |th|_M^2 and |f - f'| <= m |th - th'|_M (|th|_M + |th'|_M)."""
     size, change = 0.0, 0.0
     for p, net, rng in states(seed, draws):
-        step = 10.0 ** rng.uniform(-3, 1) * m_norm(net)
+        step = 10.0 ** rng.uniform(-3, 1) * net.m_norm
         dW, da = step * rng.standard_normal(net.W.shape), step * rng.standard_normal(net.m)
         other = Network(net.W + dW, net.a + da)
-        size = max(size, np.abs(p.outputs(net)).max() / (net.m * m_norm(net) ** 2))
-        bound = net.m * m_norm(Network(dW, da)) * (m_norm(net) + m_norm(other))
+        size = max(size, np.abs(p.outputs(net)).max() / (net.m * net.m_norm**2))
+        bound = net.m * Network(dW, da).m_norm * (net.m_norm + other.m_norm)
         change = max(change, np.abs(p.outputs(net) - p.outputs(other)).max() / bound)
     return [
         at_most(size, 1.0, error=1e-12, what="|f| over its bound"),
@@ -149,7 +141,7 @@ def _gaps(seed: int, draws: int) -> Iterator[tuple[Network, Array, Array]]:
         kink = on_kink(net, p.X[i], j)
         for side in (0.0, -1.0, 1.0):
             W = (kink if side else net).W.copy()
-            W[j] += 1e-9 * side * m_norm(net) * p.X[i]
+            W[j] += 1e-9 * side * net.m_norm * p.X[i]
             near = Network(W, net.a)
             (dW, da), (lW, la) = velocity(p, near), linear_velocity(p, near)
             yield near, np.linalg.norm(dW - lW, axis=1), np.abs(da - la)
@@ -160,22 +152,20 @@ def partial_gradients(seed: int, draws: int) -> Comparison:
     """Parts of grad L - grad of the linearised loss: m |th|_M^2 |a_j| and m |th|_M^2 |w_j|."""
     worst = 0.0
     for net, w, a in _gaps(seed, draws):
-        scale = net.m * m_norm(net) ** 2
+        scale = net.m * net.m_norm**2
         sizes = np.linalg.norm(net.W, axis=1)
         worst = max(worst, (w / (scale * np.abs(net.a))).max(), (a / (scale * sizes)).max())
     return at_most(worst, 1.0, error=1e-9, what="difference over its bound")
 
 
+@experiment("LLWA21-LB.12", quick={"draws": 200}, full={"draws": 10_000})
+@experiment("LLWA21-CB.13", quick={"draws": 200}, full={"draws": 10_000})
 def whole_gradient(seed: int, draws: int) -> Comparison:
     """M-norm of grad L - grad of the linearised loss: at most m |th|_M^3."""
     worst = 0.0
     for net, w, a in _gaps(seed, draws):
-        worst = max(worst, max(w.max(), a.max()) / (net.m * m_norm(net) ** 3))
+        worst = max(worst, max(w.max(), a.max()) / (net.m * net.m_norm**3))
     return at_most(worst, 1.0, error=1e-9, what="difference over its bound")
-
-
-for _id in ("LLWA21-LB.12", "LLWA21-CB.13"):
-    experiment(_id, quick={"draws": 200}, full={"draws": 10_000})(whole_gradient)
 
 
 @experiment("LLWA21-LB.14", quick={"draws": 200}, full={"draws": 10_000})
@@ -184,7 +174,7 @@ def small_networks(seed: int, draws: int) -> Comparison:
     worst = 0.0
     for p, net, rng in states(seed, draws):
         eps = 10.0 ** rng.uniform(-3, 0)
-        small = net.scaled(math.log(math.sqrt(eps / (2 * net.m)) / m_norm(net)))
+        small = net.scaled(math.log(math.sqrt(eps / (2 * net.m)) / net.m_norm))
         ratio = p.pull_at(p.outputs(small)) / p.pull
         worst = max(worst, float(np.abs(ratio - 1).max()) / eps)
     return at_most(worst, 1.0, error=1e-12, what="|eps_i| / eps")
@@ -201,32 +191,17 @@ def good_embeddings(seed: int, draws: int) -> list[Comparison]:
     mu = sides(problem)[0]
     found = []
     for m, factor in ((2, 1.0), (4, 0.5), (6, 2.0)):
-        net = initialize(
-            problem,
-            m * draws,
-            scale=1.0,
-            kind="gaussian",
-            normalize="none",
-            outer_factor=factor,
-            rng=seed + m,
-        )
+        law = {"kind": "gaussian", "normalize": "none", "outer_factor": factor}
+        net = initialize(problem, m * draws, scale=1.0, rng=seed + m, **law)
         b = (net.W @ mu / np.linalg.norm(mu) + net.a).reshape(draws, m)
         share = float(np.mean((b > 0).any(axis=1) & (b < 0).any(axis=1)))
         truth = 1 - 2.0 ** -(m - 1)
         error = 4 * math.sqrt(truth * (1 - truth) / draws)
-        spread = float(np.mean(b**2)) / (1 + factor**2)
-        found += [
-            at_most(
-                abs(share - truth),
-                error,
-                what=f"|share of good bbar - (1 - 2^-(m-1))|, m = {m}; 4 s.e.",
-            ),
-            at_most(
-                abs(spread - 1),
-                4 * math.sqrt(2 / b.size),
-                what=f"|mean square / (1 + c^2) - 1|, c = {factor:g}; 4 s.e.",
-            ),
-        ]
+        what = f"|share of good bbar - (1 - 2^-(m-1))|, m = {m}; 4 s.e."
+        found.append(at_most(abs(share - truth), error, what=what))
+        off = abs(float(np.mean(b**2)) / (1 + factor**2) - 1)
+        what = f"|mean square / (1 + c^2) - 1|, c = {factor:g}; 4 s.e."
+        found.append(at_most(off, 4 * math.sqrt(2 / b.size), what=what))
     return found
 
 

@@ -15,18 +15,15 @@ from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, some_leak, unit_ball
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
-from reluflow.gradientflow.flow import flow
 from reluflow.landscape.early import early
 from reluflow.network import Network
-from reluflow.papers.llwa21.claims.assumptions import means_separate, plus_is_longer, sides
-from reluflow.papers.llwa21.claims.bounds import m_norm
+from reluflow.papers.llwa21.claims.assumptions import means_separate, plus_is_longer
 from reluflow.papers.llwa21.claims.general import principal_gap
 from reluflow.papers.llwa21.claims.near_zero import Departure
-from reluflow.papers.llwa21.runs import embed, in_unit_ball, m_distance
+from reluflow.papers.llwa21.runs import embed, in_unit_ball, m_distance, sides, states_at
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 
-RTOL = 1e-10
 STAY = 15.0  # T0 of Lemma G.3 in units of 1/lambda0-
 LOGS = (-80.0, -100.0, -120.0)  # log sigma: neurons may grow by e^30 before T0
 
@@ -176,9 +173,7 @@ class Growth:
 
     def at(self, log_sigma: float, times: list[float]) -> list[Network]:
         """The flow from sigma times the draw."""
-        start = self.net.scaled(log_sigma)
-        run = flow(self.problem, start, t_end=times[-1], save=times, rtol=RTOL)
-        return list(run.path())
+        return list(states_at(self.problem, self.net.scaled(log_sigma), times).path())
 
     def after(self, log_sigma: float, log_r: float) -> float:
         """T0 + ln(r/(sqrt(m) sigma))/lambda0+."""
@@ -218,12 +213,9 @@ def all_but_the_true_rays(seed: int, m: int) -> Found:
     margins = np.array([[cone_margins(g.problem, net).min() for net in run] for run in runs])
     best = int(np.argmax(margins.min(axis=0)))
     sizes = [run[best].log_norms - log for run, log in zip(runs, LOGS[:2], strict=True)]
+    least, bound = margins[:, best].min(), depth(g.problem) / 3
     comparisons = [
-        at_least(
-            margins[:, best].min(),
-            depth(g.problem) / 3,
-            what="least margin in the cones at the best T0",
-        ),
+        at_least(least, bound, what="least margin in the cones at the best T0"),
         at_most(np.abs(sizes[0] - sizes[1]).max(), 1e-3, what="|change of log(|w|/sigma)|"),
     ]
     return Found(comparisons, [means_separate(Evidence.of(g.problem))])
@@ -249,11 +241,8 @@ def all_but_the_printed_rays(seed: int, m: int) -> Found:
         f"no T0 up to {STAY:g}/lambda0- serves as sigma -> 0; flows from sigma = e^{LOGS[0]:g} and "
         f"e^{LOGS[1]:g} differ from that limit by {max(off):.1e}",
     )
-    bound = at_least(
-        max(margins),
-        depth(g.problem) / 3,
-        what="least margin in the cones at the best T0, sigma -> 0",
-    )
+    what = "least margin in the cones at the best T0, sigma -> 0"
+    bound = at_least(max(margins), depth(g.problem) / 3, what=what)
     return Found([bound], [*conditions(g.problem, g.net), chosen])
 
 
@@ -278,14 +267,11 @@ def _orders(g: Growth) -> list[Comparison]:
     up = g.net.a > 0
     sizes = np.array([g.at(log, [g.after(log, log_r[-1])])[0].log_norms for log in LOGS])
     slopes = np.polyfit(LOGS, sizes, 1)[0]  # of log|b|, r being fixed
+    off = np.abs(slopes[~up] - g.kappa).max()
     return [
         at_least(order, 2.8, what="order in r of the error, 3 stated"),
         at_most(np.abs(slopes[up]).max(), 0.01, what="|d log|b| / d log sigma|, a > 0: bounded"),
-        at_most(
-            np.abs(slopes[~up] - g.kappa).max(),
-            0.01,
-            what="|d log|b| / d log sigma - kappa|, a < 0",
-        ),
+        at_most(off, 0.01, what="|d log|b| / d log sigma - kappa|, a < 0"),
     ]
 
 
@@ -300,11 +286,8 @@ def slopes_after_t0(g: Growth) -> Array:
 def grows_in_its_cone(seed: int, m: int) -> Found:
     """Order 3 in r, |b_k| of both signs, and the rates |mu+-|/2 as slopes of log|w_k|."""
     g = growth(seed, m)
-    rate = at_most(
-        _off(slopes_after_t0(g), g, 0.5).max(),
-        1e-6,
-        what="slopes of log|w_k| against |mu+-|/2, relative",
-    )
+    off = _off(slopes_after_t0(g), g, 0.5).max()
+    rate = at_most(off, 1e-6, what="slopes of log|w_k| against |mu+-|/2, relative")
     return Found([*_orders(g), rate], given(g.problem))
 
 
@@ -346,13 +329,13 @@ def follows_one(seed: int, m: int) -> Found:
     errors = []
     for log in LARGER:
         states = g.at(log, list(g.after(log, -g.unit) + times))
-        errors.append([m_distance(a, c) / m_norm(c) for a, c in zip(states, goal, strict=True)])
+        errors.append([m_distance(a, c) / c.m_norm for a, c in zip(states, goal, strict=True)])
     worst = np.array(errors).max(axis=1)
     slope = float(np.polyfit(LARGER, np.log(worst), 1)[0])
     up = int(np.sum(g.net.a > 0))
     return Found(
         [
-            at_least(min(m_norm(c) for c in goal), 1e-3, what="the limit is not zero"),
+            at_least(min(c.m_norm for c in goal), 1e-3, what="the limit is not zero"),
             at_most(worst[-1], 1e-3, what="relative error at log sigma = -28"),
             at_least(slope, 0.8 * g.kappa, what="order of the error in sigma, kappa expected"),
             at_least(up, 1, what="neurons with a > 0"),
@@ -379,8 +362,8 @@ def one_neuron_with_the_printed_rate(seed: int, m: int) -> Found:
     log = LARGER[-1]
     times, goal = embedded_limit(g)
     wait = g.after(log, -g.unit) - g.T0
-    meant = m_norm(g.at(log, [g.T0 + wait + float(times[1])])[0]) / m_norm(goal[1])
-    printed = m_norm(g.at(log, [g.T0 + wait / 2 + float(times[1])])[0]) / m_norm(goal[1])
+    meant = g.at(log, [g.T0 + wait + float(times[1])])[0].m_norm / goal[1].m_norm
+    printed = g.at(log, [g.T0 + wait / 2 + float(times[1])])[0].m_norm / goal[1].m_norm
     comparisons = [
         at_most(abs(meant - 1), 1e-3, what="||theta(T12)|_M over its limit's - 1|, |mu+|/2"),
         at_most(printed, 1e-3, what="|theta(T12)|_M over its limit's with |mu+|"),

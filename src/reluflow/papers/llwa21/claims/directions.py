@@ -16,8 +16,8 @@ from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import margin_bound, max_margin
-from reluflow.papers.llwa21.claims.assumptions import sup_error, symmetric
-from reluflow.papers.llwa21.runs import direction, least_margin
+from reluflow.papers.llwa21.claims.assumptions import symmetric
+from reluflow.papers.llwa21.runs import best_network, direction, least_margin, sup_error
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 
@@ -30,17 +30,13 @@ def largest_margin(evidence: Evidence) -> list[Comparison]:
     p = evidence.problem
     line, found = max_margin(p, "linear"), max_margin(p)
     best = (1 + p.leak) / 4 * line.margin
-    assert found.network is not None
-    off = sup_error(p, found.network, lambda inputs: (1 + p.leak) / 4 * (inputs @ line.w))
+    off = sup_error(p, best_network(found), lambda inputs: (1 + p.leak) / 4 * (inputs @ line.w))
     left = max(found.gap / found.upper_bound, 0.0)  # the function is known to its square root
+    what = "its f/|theta|^2 against (1+leak)/4 <w*, x> on the sphere, relative"
     return [
         equals(found.margin / best, 1.0, tolerance=1e-6, what="margin reached over the formula"),
         at_most(found.upper_bound / best, 1 + 1e-6, what="upper bound over the formula"),
-        at_most(
-            off,
-            1e-9 + 4 * np.sqrt(left),
-            what="its f/|theta|^2 against (1+leak)/4 <w*, x> on the sphere, relative",
-        ),
+        at_most(off, 1e-9 + 4 * np.sqrt(left), what=what),
     ]
 
 
@@ -65,7 +61,7 @@ def near_kkt(evidence: Evidence) -> tuple[bool, str]:
 
 def imbalance(net: Network) -> float:
     """Largest |a_j^2 - |w_j|^2| over |theta|^2."""
-    W, a = net.scaled(-float(np.max(np.maximum(net.log_norms, net.log_outer)))).weights()
+    W, a = net.scaled(-net.log_m_norm).weights()
     gaps = np.abs(a**2 - np.sum(W**2, axis=1))
     return float(gaps.max() / (np.sum(W**2) + np.sum(a**2)))
 
@@ -88,12 +84,9 @@ def bent_direction(seed: int) -> Evidence:
 @claim("LLWA21-LB.9", needs=("end",), example=bent_direction, given=[margin_loss, near_kkt])
 def kkt_is_balanced(evidence: Evidence) -> Comparison:
     """KKT directions have |a_j| = |w_j|; by Euler nearly so where the residual is small."""
-    residual = kkt(evidence.problem, evidence.end()).residual
-    return at_most(
-        imbalance(evidence.end()),
-        residual + 1e-12,
-        what="|a^2 - |w|^2| / |theta|^2, against the KKT residual",
-    )
+    bound = kkt(evidence.problem, evidence.end()).residual + 1e-12
+    what = "|a^2 - |w|^2| / |theta|^2, against the KKT residual"
+    return at_most(imbalance(evidence.end()), bound, what=what)
 
 
 @experiment("LLWA21-LB.9", part="exact", quick={"factor": 1.2})

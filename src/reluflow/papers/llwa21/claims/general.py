@@ -33,13 +33,8 @@ from reluflow.network import Network
 from reluflow.optimum.linear import LinearMargin
 from reluflow.optimum.max_margin import max_margin
 from reluflow.optimum.stationarity import stationarity
-from reluflow.papers.llwa21.claims.assumptions import (
-    branchings,
-    hinted,
-    means_separate,
-    mirrored,
-    sides,
-)
+from reluflow.papers.llwa21.claims.assumptions import hinted, means_separate, mirrored
+from reluflow.papers.llwa21.runs import branchings, sides
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 

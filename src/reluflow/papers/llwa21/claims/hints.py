@@ -15,17 +15,19 @@ from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
-from reluflow.papers.llwa21.claims.assumptions import (
-    branchings,
-    means_separate,
-    plus_is_longer,
-    sides,
-    sup_error,
-)
+from reluflow.papers.llwa21.claims.assumptions import means_separate, plus_is_longer
 from reluflow.papers.llwa21.claims.directions import NEAR
 from reluflow.papers.llwa21.claims.general import negatives_weak_at_dual, principal
 from reluflow.papers.llwa21.claims.one_neuron import flipped
-from reluflow.papers.llwa21.runs import least_margin, margin, none_met, until
+from reluflow.papers.llwa21.runs import (
+    branchings,
+    least_margin,
+    margin,
+    none_met,
+    sides,
+    sup_error,
+    until,
+)
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 

@@ -18,9 +18,8 @@ from reluflow.descent import descend
 from reluflow.gradientflow.flow import flow
 from reluflow.landscape import D
 from reluflow.network import Network, initialize
-from reluflow.papers.llwa21.claims.assumptions import branchings, sides
 from reluflow.papers.llwa21.claims.directions import outputs_of
-from reluflow.papers.llwa21.runs import early_rate, in_unit_ball, until
+from reluflow.papers.llwa21.runs import branchings, early_rate, in_unit_ball, sides, until
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import HalfSquare, Logistic
 from reluflow.trajectory import Trajectory

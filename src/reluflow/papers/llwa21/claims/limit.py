@@ -27,7 +27,6 @@ from reluflow.papers.llwa21.runs import (
     least_margin,
     recorded,
     smoothed,
-    squared_norm,
 )
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.observables import velocity
@@ -92,7 +91,7 @@ def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
     p = evidence.problem
     late = [evidence.path()[i] for i in late_records(evidence)]
     values = np.array([smoothed(p, net)[0] for net in late])
-    sizes = np.array([squared_norm(net) for net in late])
+    sizes = np.array([net.norm2 for net in late])
     losses = np.array([float(p.log_value(p.outputs(net))) for net in late])
     shown = settling_records(evidence)
     tol = 10 * math.log(p.n) / least_margin(p, evidence.path()[-1])
@@ -183,7 +182,7 @@ def off_radial(evidence: Evidence, i: int) -> float:
 def critical(evidence: Evidence, i: int) -> float:
     """(1 + |theta|) |subgradient of gt| over gt at record i."""
     value, along, across = at_best_slopes(evidence, i)
-    size = math.sqrt(squared_norm(evidence.path()[i]))
+    size = math.sqrt(evidence.path()[i].norm2)
     return (1 + 1 / size) * math.hypot(along, across) / value
 
 
@@ -237,7 +236,7 @@ def loss_vanishes(evidence: Evidence) -> list[Comparison]:
     signs = np.array([np.sign(net.a[who]) for net in evidence.path()])
     log_loss, goal = float(p.log_value(p.outputs(end))), math.log(math.log(2) / p.n)
     done = log_loss < goal or evidence.trajectory().status.code == "stationary"
-    growth = math.log(squared_norm(end) / squared_norm(evidence.path()[0]))
+    growth = math.log(end.norm2 / evidence.path()[0].norm2)
     return [
         at_most(
             log_loss,

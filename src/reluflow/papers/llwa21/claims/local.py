@@ -14,7 +14,7 @@ from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.network import Network
 from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.directions import pair
-from reluflow.papers.llwa21.runs import direction, embed, margin, smoothed, squared_norm, until
+from reluflow.papers.llwa21.runs import direction, embed, margin, smoothed, until
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.save import every
 
@@ -170,7 +170,7 @@ def swept(evidence: Evidence, value: float) -> tuple[Array, Array, Array]:
     rows = np.array([smoothed(evidence.problem, net) for net in keep]) / value
     theta = np.array([direction(net) for net in keep])
     arcs = 2 * np.arcsin(np.linalg.norm(np.diff(theta, axis=0), axis=1) / 2)
-    grown = np.diff([0.5 * math.log(squared_norm(net)) for net in keep])
+    grown = np.diff([0.5 * math.log(net.norm2) for net in keep])
     along, across = ((rows[1:, k] + rows[:-1, k]) / 2 for k in (1, 2))
     return arcs, rows[:, 0], along * grown + across * arcs
 

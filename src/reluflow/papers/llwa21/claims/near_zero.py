@@ -19,9 +19,15 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.gradientflow.flow import flow
 from reluflow.landscape import G, max_G
 from reluflow.network import Network, initialize
-from reluflow.papers.llwa21.claims.assumptions import branchings, sides
-from reluflow.papers.llwa21.claims.bounds import m_norm
-from reluflow.papers.llwa21.runs import early_rate, in_unit_ball, m_distance, none_met, two_neurons
+from reluflow.papers.llwa21.runs import (
+    branchings,
+    early_rate,
+    in_unit_ball,
+    m_distance,
+    none_met,
+    sides,
+    two_neurons,
+)
 from reluflow.problem import Problem, datasets
 
 RTOL = 1e-10
@@ -38,7 +44,7 @@ def draw(seed: int, m: int) -> tuple[Problem, Network]:
 
 def start_size(net: Network) -> float:
     """N = sqrt(m) |theta-bar_0|_M."""
-    return math.sqrt(net.m) * m_norm(net)
+    return math.sqrt(net.m) * net.m_norm
 
 
 def mixture(net: Network, mubar: Array) -> Array:
@@ -145,8 +151,8 @@ def linear_growth(seed: int, draws: int) -> list[Comparison]:
         rate, mubar = early_rate(problem)
         gap = max(gap, float(np.abs(G(problem, net.W) - rate * (net.W @ mubar)).max()))
         for time in rng.uniform(0.0, 4 / rate, 3):
-            size = m_norm(linear_flow(problem, net, float(time)))
-            growth = max(growth, size / (math.exp(rate * time) * m_norm(net)))
+            size = linear_flow(problem, net, float(time)).m_norm
+            growth = max(growth, size / (math.exp(rate * time) * net.m_norm))
     return [
         at_most(growth, 1.0, error=1e-12, what="M-norm over e^(lambda0 t) |theta_0|_M"),
         at_most(gap, 1e-12, what="|G(w) - <w, mu~>|"),
@@ -156,7 +162,7 @@ def linear_growth(seed: int, draws: int) -> list[Comparison]:
 def linear_gap(problem: Problem, net: Network, shares: Array) -> tuple[Array, int]:
     """|theta - linear flow|_M over its bound, at shares of the time the lemma speaks of."""
     rate = early_rate(problem)[0]
-    size = m_norm(net)
+    size = net.m_norm
     end = math.log(math.sqrt(rate / 4) / (math.sqrt(net.m) * size)) / rate
     run = flow(problem, net, t_end=end, save=list(shares * end), rtol=RTOL)
     gaps = [
@@ -252,15 +258,13 @@ class Departure:
     @cached_property
     def last(self) -> float:
         """t0, up to which the bounds are stated."""
-        gap = float(np.abs(self.hat.W[self.on] @ self.problem.X.T).min()) / m_norm(self.hat)
-        return math.log(self.rate * gap / (16 * self.hat.m * m_norm(self.hat) ** 2)) / (
-            2 * self.rate
-        )
+        gap = float(np.abs(self.hat.W[self.on] @ self.problem.X.T).min()) / self.hat.m_norm
+        return math.log(self.rate * gap / (16 * self.hat.m * self.hat.m_norm**2)) / (2 * self.rate)
 
     @cached_property
     def curvature(self) -> float:
         """4m |theta-hat|_M^3 / lambda."""
-        return 4 * self.hat.m * m_norm(self.hat) ** 3 / self.rate
+        return 4 * self.hat.m * self.hat.m_norm**3 / self.rate
 
     def grown(self, t: float) -> Network:
         """e^{lambda t} theta-hat."""
@@ -283,7 +287,7 @@ class Departure:
     def beside(self, r: float, power: float, rng: np.random.Generator) -> Network:
         """A start at M-distance r^(1 + power) from r theta-hat."""
         dW, da = rng.standard_normal(self.hat.W.shape), rng.standard_normal(self.hat.m)
-        size = r ** (1 + power) / m_norm(Network(dW, da))
+        size = r ** (1 + power) / Network(dW, da).m_norm
         return Network(r * self.hat.W + size * dW, r * self.hat.a + size * da, leak=self.hat.leak)
 
     def grid(self) -> Array:
@@ -311,7 +315,7 @@ def limit_near_zero(seed: int, sizes: tuple[float, ...]) -> Found:
         rays = [out.from_ray(r, times) for r in sizes]
         rng = np.random.default_rng(seed)
         other = out.states(out.beside(sizes[-1], 1.0, rng), sizes[-1], times)
-        size = m_norm(rays[-1][-1])
+        size = rays[-1][-1].m_norm
         moved = max(map(m_distance, rays[-1], rays[0])) / size
         near = max(
             m_distance(state, out.grown(float(t))) / (out.curvature * math.exp(3 * out.rate * t))
@@ -344,12 +348,12 @@ def no_flips_up_to_t0(seed: int, r: float, starts: int) -> Found:
             for state, t in zip(states, times, strict=True):
                 e = math.exp(out.rate * t)
                 flips += int((np.sign(state.W @ out.problem.X.T) != signs)[on].sum())
-                growth = max(growth, m_norm(state) / (2 * e * m_norm(out.hat)))
+                growth = max(growth, state.m_norm / (2 * e * out.hat.m_norm))
                 grown = out.grown(float(t))
                 gap = m_distance(state.subset(on), grown.subset(on))
                 close = max(close, gap / (r * e + out.curvature * e**3))
                 if not on.all():
-                    rest = max(rest, m_norm(state.subset(~on)) / (2 * r * e))
+                    rest = max(rest, state.subset(~on).m_norm / (2 * r * e))
     return Found(
         [
             at_most(flips, 0, what="activations that differ from theta-hat's"),

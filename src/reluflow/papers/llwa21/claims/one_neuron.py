@@ -29,7 +29,6 @@ from reluflow.papers.llwa21.claims.assumptions import (
     one_way,
     plus_is_longer,
     small_start,
-    sup_error,
 )
 from reluflow.papers.llwa21.claims.general import (
     best_other,
@@ -43,7 +42,7 @@ from reluflow.papers.llwa21.claims.general import (
     positives_weak,
     positives_weak_at_dual,
 )
-from reluflow.papers.llwa21.runs import least_margin, margin, smoothed, until
+from reluflow.papers.llwa21.runs import least_margin, margin, smoothed, sup_error, until
 from reluflow.problem import Problem, datasets
 
 

@@ -18,7 +18,7 @@ from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
 from reluflow.optimum.min_norm import min_norm
 from reluflow.papers.llwa21.claims.directions import NEAR, near_kkt
-from reluflow.papers.llwa21.runs import least_margin, squared_norm, until
+from reluflow.papers.llwa21.runs import least_margin, until
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 
@@ -98,7 +98,7 @@ def shared_function(evidence: Evidence, sign: float, factor: float) -> list[Comp
     return [
         at_most(gap, distance, what="|f - f_KKT| at q_min = 1, relative"),
         at_most(
-            abs(squared_norm(net) / q / size - 1),
+            abs(net.norm2 / q / size - 1),
             excess,
             what="||theta|^2 / formula - 1| at q_min = 1",
         ),
@@ -215,7 +215,7 @@ def sign_and_factor_in_the_proof(seed: int, sets: int) -> Found:
         off = max(off, float(np.abs(f - (up - down)).max()))
         least = min(least, float(np.abs(f - (up + down))[p.y < 0].min()))
         total = float(np.linalg.norm(plus) + np.linalg.norm(minus))
-        here = squared_norm(net) / least_margin(p, net) / total
+        here = net.norm2 / least_margin(p, net) / total
         size, ratio = max(size, abs(here / 2 - 1)), max(ratio, 1 / here)
     return Found(
         [

@@ -14,10 +14,15 @@ from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.gradientflow.flow import flow
 from reluflow.network import Network
-from reluflow.papers.llwa21.claims.assumptions import branchings
-from reluflow.papers.llwa21.claims.bounds import m_norm
 from reluflow.papers.llwa21.claims.near_zero import MU_TILDE, Departure, draw, mixture, start_size
-from reluflow.papers.llwa21.runs import early_rate, embed, m_distance, none_met, two_neurons
+from reluflow.papers.llwa21.runs import (
+    branchings,
+    early_rate,
+    embed,
+    m_distance,
+    none_met,
+    two_neurons,
+)
 from reluflow.problem import Problem
 
 RTOL = 1e-10
@@ -73,7 +78,7 @@ class Follower:
         for sigma in sigmas:
             states, several = self.whole(times, sigma)
             branched += several
-            size = sigma * m_norm(self.net)
+            size = sigma * self.net.m_norm
             found.append([gap / size for gap in map(m_distance, states, goal)])
         return np.array(found), none_met(branched)
 
@@ -108,8 +113,8 @@ def embedding_commutes(seed: int, draws: int) -> Found:
         b[:2] = np.abs(b[:2]) * [1, -1]
         few, many = (flow(problem, net, t_end=40.0, rtol=RTOL) for net in (pair, embed(b, pair)))
         several += sum(branchings(Evidence.of(problem, run)) for run in (few, many))
-        worst = max(worst, m_distance(many.final, embed(b, few.final)) / m_norm(many.final))
-        moved = min(moved, m_distance(few.final, pair) / m_norm(pair))
+        worst = max(worst, m_distance(many.final, embed(b, few.final)) / many.final.m_norm)
+        moved = min(moved, m_distance(few.final, pair) / pair.m_norm)
     return Found(
         [
             at_most(worst, 1e-8, what="relative M-distance after time 40"),
@@ -124,7 +129,7 @@ def limit_and_order(f: Follower, times: Array, sigmas: tuple[float, ...]) -> Fou
     if not f.good.ok:
         return Found((), [f.good])
     late, early = f.two(times), f.two(times, 1e-4)
-    moved = max(m_distance(a, b) / m_norm(b) for a, b in zip(late, early, strict=True))
+    moved = max(m_distance(a, b) / b.m_norm for a, b in zip(late, early, strict=True))
     errors, seen = f.errors(times, sigmas)
     comparisons: list[Comparison] = [
         at_most(moved, 1e-7, what="change from r = 1e-4 to 1e-7, over the size: a limit, not zero"),
@@ -166,8 +171,8 @@ def limit_with_either_rate(f: Follower, times: Array) -> Found:
     sizes, shrunk = [], []
     for each in (f, other):
         late, early = each.two(times), each.two(times, 1e-4)
-        sizes.append(min(m_norm(state) for state in late))
-        shrunk.append(max(m_norm(a) / m_norm(b) for a, b in zip(late, early, strict=True)))
+        sizes.append(min(state.m_norm for state in late))
+        shrunk.append(max(a.m_norm / b.m_norm for a, b in zip(late, early, strict=True)))
     comparisons = [
         at_most(abs(shrunk[0] - 1), 1e-7, what="|size at r = 1e-7 over that at 1e-4 - 1|, meant"),
         at_most(shrunk[1], 0.05, what="the same ratio with the printed rate (1e-3^.5)"),

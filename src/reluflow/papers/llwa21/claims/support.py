@@ -38,7 +38,6 @@ from reluflow.papers.llwa21.runs import (
     has_decade,
     least_margin,
     margin,
-    squared_norm,
     until,
 )
 from reluflow.problem import Problem, datasets
@@ -79,7 +78,7 @@ def one_neuron_alone(evidence: Evidence) -> list[Comparison]:
     early, net = (evidence.path()[i] for i in decade(evidence))
     best = max_margin(p, "linear", 1)
     before, off = (float(np.linalg.norm(each.directions[0] - best.w)) for each in (early, net))
-    grown = np.sqrt(squared_norm(net) / squared_norm(early))
+    grown = np.sqrt(net.norm2 / early.norm2)
     q = least_margin(p, net)
     ratio = margin(p, net) / (best.margin / 2)
     return [
@@ -238,7 +237,7 @@ def same_margin_same_function(
     goal = limit.evaluate(inputs, problem.leak)
     used, moved, least = 0.0, 0.0, math.inf
     for near in near_networks(problem, rng, draws):
-        net = near.scaled(-0.5 * math.log(squared_norm(near)))
+        net = near.scaled(-0.5 * math.log(near.norm2))
         W, a = net.weights()
         S = float(np.sum((W[:3] - np.outer(a[:3], best.w)) ** 2))
         r2 = float(np.sum(W[3:] ** 2) + np.sum(a[3:] ** 2))

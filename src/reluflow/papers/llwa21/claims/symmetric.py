@@ -22,15 +22,10 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, e
 from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
-from reluflow.papers.llwa21.claims.assumptions import (
-    both_signs,
-    branchings,
-    large_margins,
-    off_the_mean,
-    sup_error,
-)
+from reluflow.papers.llwa21.claims.assumptions import both_signs, large_margins, off_the_mean
 from reluflow.papers.llwa21.claims.directions import NEAR, pair
 from reluflow.papers.llwa21.runs import (
+    branchings,
     decade,
     direction,
     has_decade,
@@ -38,7 +33,7 @@ from reluflow.papers.llwa21.runs import (
     least_margin,
     margin,
     none_met,
-    squared_norm,
+    sup_error,
     until,
 )
 from reluflow.problem import Problem, datasets
@@ -182,7 +177,7 @@ def tends_to(evidence: Evidence, factor: float) -> list[Comparison]:
     p = evidence.problem
     early, end = (evidence.path()[i] for i in decade(evidence))
     gaps = [distance_to(evidence, net, factor) for net in (early, end)]
-    grown = np.sqrt(squared_norm(end) / squared_norm(early))
+    grown = np.sqrt(end.norm2 / early.norm2)
     w = max_margin(p, "linear").w
     off = sup_error(p, end, lambda inputs: 2 * factor * (1 + p.leak) / 4 * (inputs @ w))
     bound = 1 / np.sqrt(least_margin(p, end))
@@ -258,7 +253,7 @@ def _unlike(net: Network) -> float:
         + abs(a[0] + a[1])
         + np.abs(np.abs(a) - np.linalg.norm(W, axis=1)).max()
     )
-    return float(gap / np.sqrt(squared_norm(net)))
+    return float(gap / np.sqrt(net.norm2))
 
 
 @experiment("LLWA21-T4.3", part="moments", quick={"m": 200_000}, full={"m": 5_000_000})

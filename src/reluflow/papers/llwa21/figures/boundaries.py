@@ -69,10 +69,9 @@ def figure1_left(*, q: float, seed: int = 0) -> Drawn:
     radius = known["radius"]  # q_min = 20 on the data divided by it
     away = follow("left", bent.scaled(0.5 * math.log(20.0 * radius)), q)
     best = this.best
-    assert best.network is not None
     lines: list[Trace] = [
         this.boundary(linear(this.line.w, problem.leak), "linear, largest margin", ORANGE, width=5),
-        this.boundary(best.network, "network, largest margin", BLACK),
+        this.boundary(this.best_net, "network, largest margin", BLACK),
         this.boundary(run.final, "trained", TEAL, "--"),
         this.boundary(bent, "KKT, smaller margin", PURPLE),
     ]
@@ -146,7 +145,6 @@ def _one_neuron_figure(
     """What the middle and the right case share: one neuron wins, two have more margin."""
     this = case(name)
     problem, best = this.problem, this.best
-    assert best.network is not None
     run, large = trained(name, q, seed), trained(name, q / 10, seed, scale=1.0)
     found = kkt(problem, this.end)
     ratio = best.margin / this.end_margin
@@ -155,7 +153,7 @@ def _one_neuron_figure(
     wide = share_reached(this, large.final, this.end_margin)
     lines: list[Trace] = [
         this.boundary(linear(this.line.w, problem.leak), "linear, largest margin", ORANGE, width=5),
-        this.boundary(best.network, "network, largest margin", BLACK),
+        this.boundary(this.best_net, "network, largest margin", BLACK),
         this.boundary(run.final, "trained", TEAL, "--"),
     ]
     panels = [
@@ -172,7 +170,7 @@ def _one_neuron_figure(
         at_most(found.residual, 1e-9, what="KKT residual of the one neuron"),
         at_most(best.gap / best.margin, 1e-6, what="gap of the largest margin, relative"),
         at_least(cosine, 1 - 1e-12, what="cosine of w+ and the linear separator"),
-        at_least(_bend(this, best.network), 0.05, what="bend of the largest-margin boundary"),
+        at_least(_bend(this, this.best_net), 0.05, what="bend of the largest-margin boundary"),
         at_most(_bend(this, run.final), 5e-3, what="bend of the trained boundary"),
         at_least(share, least_share(q), what="trained: margin over that of the one neuron"),
         at_most(share, 1.0, what="trained: margin over that of the one neuron"),

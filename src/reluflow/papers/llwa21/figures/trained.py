@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -18,6 +19,7 @@ from reluflow.optimum.kkt import kkt
 from reluflow.optimum.linear import LinearMargin
 from reluflow.optimum.max_margin import NetworkMargin, max_margin
 from reluflow.papers.figure import Drawn, figure
+from reluflow.papers.llwa21.runs import best_network
 from reluflow.problem import Problem, datasets
 from reluflow.report.boundary import Extent, boundary_panel
 from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
@@ -52,6 +54,11 @@ class Case:
     def best(self) -> NetworkMargin:
         """The largest margin of any network, with the bound that meets it."""
         return max_margin(self.problem)
+
+    @property
+    def best_net(self) -> Network:
+        """The network of that margin."""
+        return best_network(self.best)
 
     @cached_property
     def line(self) -> LinearMargin:
@@ -97,15 +104,9 @@ class Case:
         """Largest |f/|theta|^2 - g| over |g| of random unit inputs, g the same of ``end``."""
         inputs = np.random.default_rng(0).standard_normal((count, self.problem.d))
         inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)
-        f, g = (_direction(each).evaluate(inputs, self.problem.leak) for each in (net, self.end))
+        units = (each.scaled(-0.5 * math.log(each.norm2)) for each in (net, self.end))
+        f, g = (each.evaluate(inputs, self.problem.leak) for each in units)
         return float(np.abs(f - g).max() / np.abs(g).max())
-
-
-def _direction(net: Network) -> Network:
-    """The network divided by its norm."""
-    W, a = net.weights()
-    size = np.sqrt((W**2).sum() + (a**2).sum())
-    return Network(W / size, a / size, leak=net.leak)
 
 
 def linear(w: Array, leak: float) -> Network:
