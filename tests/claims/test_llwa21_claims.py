@@ -317,7 +317,7 @@ def test_two_neurons(with_states):
         W[-1, 0] = W[-1, 0, ::-1]
 
     bad = Evidence.of(good.problem, with_states(good.run, turn))
-    assert symmetric.tends_to(bad, 0.5)[0].status is Status.FAILS
+    assert symmetric.half(bad)[0].status is Status.FAILS
     one = Evidence(good.problem, good.start, replace(good.run, networks=_last(good.path, 2)))
     assert status_of("T5.5/repaired", one) is Status.OUT_OF_SCOPE  # nothing to compare with
     same_side = Network(good.start.W, np.abs(good.start.a), leak=0.5)
@@ -788,7 +788,7 @@ def test_one_kkt_function(monkeypatch):
     net = initialize(p, 8, 1.0, rng=1)
     assert status_of("H2", Evidence.of(p, net)) is Status.OUT_OF_SCOPE
     longer = Network(good.final.W * np.linspace(1, 1.001, 6)[:, None], good.final.a)
-    found = orthogonal.shared_function(Evidence.of(p, longer), -1.0, 2.0)
+    found = orthogonal.one_function(Evidence.of(p, longer))
     assert found[0].status is Status.HOLDS  # within its own residual
     assert of_experiment("H2/exact", sets=1) is Status.HOLDS
     monkeypatch.setattr(orthogonal, "kkt_network", lambda problem, seed: longer)
@@ -802,7 +802,7 @@ def test_a_bent_direction_is_no_kkt_function(monkeypatch):
     bent = Network(good.final.W + 0.1, good.final.a)
     monkeypatch.setattr(orthogonal, "allowed", lambda evidence: (1e-3, 1e-3))
     evidence = Evidence.of(good.problem, bent)
-    assert orthogonal.shared_function(evidence, -1.0, 2.0)[0].status is Status.FAILS
+    assert orthogonal.one_function(evidence)[0].status is Status.FAILS
     assert orthogonal.solves_q(evidence, False)[0].status is Status.FAILS
 
 

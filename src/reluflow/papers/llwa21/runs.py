@@ -125,6 +125,16 @@ def has_decade(evidence: Evidence) -> tuple[bool, str]:
     return False, f"none of {q.size} records has q_min from 1 to {q[-1] / 10:.4g}: save more often"
 
 
+def one_neuron_limit(problem: Problem, w: Array, sign: int = 1) -> Callable[[Array], Array]:
+    """sign phi(sign <w, x>)/2: f/|theta|^2 of one balanced neuron along a unit w."""
+
+    def limit(inputs: Array) -> Array:
+        s = sign * (inputs @ w)
+        return np.asarray(sign * np.maximum(s, problem.leak * s) / 2)
+
+    return limit
+
+
 def branchings(evidence: Evidence) -> int:
     """Moments of the run at which it could have gone on otherwise, as the flow counts them."""
     kinds = evidence.trajectory().events.get("kind", np.empty(0))

@@ -34,7 +34,7 @@ from reluflow.optimum.linear import LinearMargin
 from reluflow.optimum.max_margin import max_margin
 from reluflow.optimum.stationarity import stationarity
 from reluflow.papers.llwa21.claims.assumptions import hinted, means_separate, mirrored
-from reluflow.papers.llwa21.runs import branchings, sides
+from reluflow.papers.llwa21.runs import branchings, in_unit_ball, least_margin, sides
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 
@@ -103,23 +103,24 @@ def best_other(problem: Problem, sign: int, others: int) -> tuple[float, float, 
     return found.margin, found.upper_bound, best.margin / 2
 
 
-def _decided(lower: float, upper: float, bound: float) -> tuple[bool | None, str]:
-    detail = f"at most {upper:.4g} against {bound:.4g}"
-    if upper < bound * (1 - CLOSE):
-        return True, detail
-    return (False if lower >= bound * (1 - CLOSE) else None), f"{lower:.4g} to {upper:.4g}"
+def weak_margin(name: str, sign: int) -> Predicate:
+    """On the support set of w+ (w-), nets whose outer weights have the other sign stay below
+    gamma+/2 (gamma-/2)."""
+
+    @optimised(name)
+    def test(evidence: Evidence) -> tuple[bool | None, str]:
+        lower, upper, bound = best_other(evidence.problem, sign, -sign)
+        if upper < bound * (1 - CLOSE):
+            return True, f"at most {upper:.4g} against {bound:.4g}"
+        return (False if lower >= bound * (1 - CLOSE) else None), f"{lower:.4g} to {upper:.4g}"
+
+    return test
 
 
-@optimised("negative nets have less margin on S+ (A.5)")
-def negatives_weak(evidence: Evidence) -> tuple[bool | None, str]:
-    """On the support set of w+, nets with all a <= 0 stay below gamma+/2."""
-    return _decided(*best_other(evidence.problem, 1, -1))
-
-
-@optimised("positive nets have less margin on the support of w- (A.9, a >= 0)")
-def positives_weak(evidence: Evidence) -> tuple[bool | None, str]:
-    """On the support set of w-, nets with all a >= 0 stay below gamma-/2."""
-    return _decided(*best_other(evidence.problem, -1, 1))
+negatives_weak = weak_margin("negative nets have less margin on S+ (A.5)", 1)
+positives_weak = weak_margin(
+    "positive nets have less margin on the support of w- (A.9, a >= 0)", -1
+)
 
 
 def dual_value(problem: Problem, sign: int) -> tuple[float, float]:
@@ -128,18 +129,22 @@ def dual_value(problem: Problem, sign: int) -> tuple[float, float]:
     return max_G(problem, best.dual * problem.y, -sign).value, best.margin
 
 
-@optimised("negative neurons do not pay at the dual of w+ (A.5*)")
-def negatives_weak_at_dual(evidence: Evidence) -> tuple[bool, str]:
-    """max_u -sum lam*_i y_i phi(<u, x_i>) < gamma+; our repair of A.5."""
-    value, gamma = dual_value(evidence.problem, 1)
-    return value < gamma * (1 - CLOSE), f"{value:.4g} against gamma+ {gamma:.4g}"
+def weak_at_dual(name: str, sign: int) -> Predicate:
+    """max_u -sign sum lam*_i y_i phi(<u, x_i>) < gamma; our repair of A.5, and its mirror image."""
+
+    @optimised(name)
+    def test(evidence: Evidence) -> tuple[bool, str]:
+        value, gamma = dual_value(evidence.problem, sign)
+        detail = f"{value:.4g} against gamma{'+' if sign > 0 else '-'} {gamma:.4g}"
+        return value < gamma * (1 - CLOSE), detail
+
+    return test
 
 
-@optimised("positive neurons do not pay at the dual of w- (A.5* mirrored)")
-def positives_weak_at_dual(evidence: Evidence) -> tuple[bool, str]:
-    """max_u sum lam*_i y_i phi(<u, x_i>) < gamma-."""
-    value, gamma = dual_value(evidence.problem, -1)
-    return value < gamma * (1 - CLOSE), f"{value:.4g} against gamma- {gamma:.4g}"
+negatives_weak_at_dual = weak_at_dual("negative neurons do not pay at the dual of w+ (A.5*)", 1)
+positives_weak_at_dual = weak_at_dual(
+    "positive neurons do not pay at the dual of w- (A.5* mirrored)", -1
+)
 
 
 @predicate("no branching: certified by orthogonal separability, or none met by the run")
@@ -172,9 +177,7 @@ def planar(seed: int, n: int) -> Problem:
 
 def small_mirrored(seed: int) -> Evidence:
     """Mirrored hints in the unit ball."""
-    p = mirrored(seed).problem
-    radius = float(p.norms.max())
-    return Evidence.of(Problem(p.X / radius, p.y, p.loss, p.leak))
+    return Evidence.of(in_unit_ball(mirrored(seed).problem))
 
 
 def orthogonal_symmetric(seed: int) -> Evidence:
@@ -184,30 +187,23 @@ def orthogonal_symmetric(seed: int) -> Evidence:
     return Evidence.of(Problem(X, y, Logistic(), 0.5))
 
 
-assumption("LLWA21-A.1", margin_loss, some_leak, separable, principal, example=hinted)
-assumption("LLWA21-A.5", margin_loss, some_leak, separable, negatives_weak, example=hinted)
-assumption(
-    "LLWA21-A.5star", margin_loss, some_leak, separable, negatives_weak_at_dual, example=hinted
-)
-assumption(
-    "LLWA21-A.9",
-    margin_loss,
-    some_leak,
-    separable,
-    positives_weak,
-    example=mirrored,
-    form="repaired",
-)
+SEPARABLE = (margin_loss, some_leak, separable)
+assumption("LLWA21-A.1", *SEPARABLE, principal, example=hinted)
+assumption("LLWA21-A.5", *SEPARABLE, negatives_weak, example=hinted)
+assumption("LLWA21-A.5star", *SEPARABLE, negatives_weak_at_dual, example=hinted)
+assumption("LLWA21-A.9", *SEPARABLE, positives_weak, example=mirrored, form="repaired")
+NO_BRANCHING: dict[str, Any] = {
+    "given": [margin_loss, some_leak, no_branching],
+    "expected": Status.MET,
+    "reason": "not decidable in general: certified where data are orthogonally separable",
+}
 
 
-for _id, _example in (("LLWA21-A4.6", orthogonal_symmetric), ("LLWA21-A.6", counterexample)):
-    claim(
-        _id,
-        given=[margin_loss, some_leak, no_branching],
-        example=_example,
-        expected=Status.MET,
-        reason="not decidable in general: certified where data are orthogonally separable",
-    )(lambda evidence: ())
+@claim("LLWA21-A4.6", example=orthogonal_symmetric, **NO_BRANCHING)
+@claim("LLWA21-A.6", example=counterexample, **NO_BRANCHING)
+def has_one_continuation(evidence: Evidence) -> list[Comparison]:
+    """Nothing is compared: the hypotheses say it all."""
+    return []
 
 
 @experiment("LLWA21-A.2", part="one neuron", quick={"sets": 3}, full={"sets": 30})
@@ -291,7 +287,7 @@ def has_minus_neuron(evidence: Evidence) -> tuple[bool, str]:
     """What is compared with itself in A.9 as printed."""
     best, support = one_neuron(evidence.problem, -1)
     net = Network(-best.w[None, :] / np.sqrt(2), np.array([-np.sqrt(0.5)]))
-    q = float(np.min(support.y * support.outputs(net)))
+    q = least_margin(support, net)
     return q > 0, f"{q:.6g} against {best.margin / 2:.6g}"
 
 
@@ -308,7 +304,7 @@ def negatives_weak_too(evidence: Evidence) -> Comparison:
 
 
 @experiment("LLWA21-A.5star", part="counterexample")
-def apart(seed: int) -> list[Comparison]:
+def counterexample_to_a5_star(seed: int) -> list[Comparison]:
     """On the counterexample of TA.7: A.5 holds (.0336 < .05), A.5* does not (.185 > .1)."""
     p = counterexample().problem
     _, upper, bound = best_other(p, 1, -1)

@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 
-from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import mean_logistic, separable, some_leak
@@ -24,6 +23,7 @@ from reluflow.papers.llwa21.runs import (
     least_margin,
     margin,
     none_met,
+    one_neuron_limit,
     sides,
     sup_error,
     until,
@@ -45,11 +45,8 @@ PROVEN = (
 
 def gain(problem: Problem) -> tuple[float, float]:
     """Largest margin of any network over eps/2: reached, and its upper bound."""
-    best = max_margin(problem)
-    return (
-        best.margin / problem.known["limit_margin"],
-        best.upper_bound / problem.known["limit_margin"],
-    )
+    best, half = max_margin(problem), problem.known["limit_margin"]
+    return best.margin / half, best.upper_bound / half
 
 
 @cache
@@ -64,12 +61,7 @@ def hinted_run(seed: int, m: int, sigma: float, q: float) -> Evidence:
 
 def limit_error(problem: Problem, net: Network) -> float:
     """Sup over the unit sphere of |f/|theta|^2 - phi(<w*, x>)/2|, over the sup of the limit."""
-
-    def limit(inputs: Array) -> Array:
-        s = inputs @ problem.known["w_star"]
-        return np.asarray(np.maximum(s, problem.leak * s) / 2)
-
-    return sup_error(problem, net, limit)
+    return sup_error(problem, net, one_neuron_limit(problem, problem.known["w_star"]))
 
 
 @experiment(
@@ -88,7 +80,6 @@ def hints_win(seed: int, draws: int, m: int, q: float) -> Found:
     for i in range(draws):
         evidence = hinted_run(seed + i, m, 1e-8, q)
         start, end = evidence.first(), evidence.end()
-        assert end is not None
         several += branchings(evidence)
         if (start.a > 0).any():
             worst = max(worst, limit_error(problem, end))
@@ -278,14 +269,11 @@ def best_positive_neuron(seed: int, sets: int) -> list[Comparison]:
     problems = one_neuron_data(seed, sets)
     rows = np.array([one_neuron_claims(p, seed) for p in problems])
     residuals, sines = np.array([row for p in problems for row in others(p, seed)]).T
+    ratio = (residuals / sines).min()
     return [
         at_least(residuals.size, 10 * sets, what="other separating neurons looked at"),
         at_least(residuals.min(), NEAR, what="their KKT residuals, least"),
-        at_least(
-            (residuals / sines).min(),
-            math.sqrt(0.5) - 1e-9,
-            what="their KKT residuals over sin(w, w+), least",
-        ),
+        at_least(ratio, math.sqrt(0.5) - 1e-9, what="their KKT residuals over sin(w, w+), least"),
         at_most(rows[:, 0].max(), 1e-7, what="KKT residual at (w+, 1)/sqrt 2"),
         at_most(np.abs(rows[:, 1] - 1).max(), 1e-9, what="|margin/(gamma+/2) - 1|"),
         at_most(rows[:, 2].max(), 1 + 1e-9, what="margins of sampled neurons over gamma+/2"),

@@ -25,14 +25,19 @@ from reluflow.papers.llwa21.runs import (
     decade,
     has_decade,
     least_margin,
+    log_sums,
+    margins_along,
     recorded,
     smoothed,
 )
-from reluflow.problem import Problem, datasets
+from reluflow.problem import datasets
 from reluflow.trajectory.observables import velocity
 
-LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
-MOST = {"q_min": 4000.0}
+RUN: dict[str, Any] = {
+    "example": recorded,
+    "quick": {"m": 6, "q_min": 500.0},
+    "full": {"q_min": 4000.0},
+}
 EPS = float(np.finfo(float).eps)
 LARGE = 500.0  # margin at the end, so that a tenth of it is large too
 
@@ -72,14 +77,14 @@ def settled(evidence: Evidence) -> tuple[bool | None, str]:
     return (True if growth * (1 - share) <= 1 and share < 1 else None), detail
 
 
-@claim(
-    "LLWA21-T3.1",
-    needs=("path", "flow"),
-    given=[mean_logistic, gets_late, has_decade, settled],
-    example=recorded,
-    quick=LATE,
-    full=MOST,
-)
+SETTLED: dict[str, Any] = {
+    "needs": ("path", "flow"),
+    "given": [mean_logistic, gets_late, has_decade, settled],
+    **RUN,
+}
+
+
+@claim("LLWA21-T3.1", **SETTLED)
 def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
     """Smoothed margin monotone; L to 0, |theta| to infinity, KKT residual to 0.
 
@@ -95,29 +100,21 @@ def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
     losses = np.array([float(p.log_value(p.outputs(net))) for net in late])
     shown = settling_records(evidence)
     tol = 10 * math.log(p.n) / least_margin(p, evidence.path()[-1])
+    sines = [off_radial(evidence, i) for i in shown]
+    residuals = [kkt(p, evidence.path()[i], tol=tol).residual for i in shown]
     fall = (np.diff(values) / values[-1]).min()
     return [
         at_least(fall, 0.0, error=100 * evidence.rtol, what="rise of the smoothed margin, least"),
         at_most(np.diff(losses).max(), 0.0, what="change of log L between records, largest"),
         at_least(np.diff(np.log(sizes)).min(), 0.0, what="growth of log |theta|^2, least"),
-        settles(
-            evidence,
-            shown,
-            [off_radial(evidence, i) for i in shown],
-            "sine of the angle of theta and -grad L, in q_min",
-        ),
-        settles(
-            evidence,
-            shown,
-            [kkt(p, evidence.path()[i], tol=tol).residual for i in shown],
-            "KKT residual, in q_min",
-        ),
+        settles(evidence, shown, sines, "sine of the angle of theta and -grad L, in q_min"),
+        settles(evidence, shown, residuals, "KKT residual, in q_min"),
     ]
 
 
 def settling_records(evidence: Evidence) -> list[int]:
     """Some records of the last three decades of q_min, from q_min = 10 on, a decade at least."""
-    q = np.array([least_margin(evidence.problem, net) for net in evidence.path()])
+    q = margins_along(evidence)
     start = min(max(q[-1] / 1000, 10.0), q[decade(evidence)[0]])
     found = np.flatnonzero(q >= start)
     goals = np.geomspace(q[found[0]], q[-1], 25)
@@ -148,9 +145,9 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
     if not kinked.any():
         return value, along, across
     f = p.outputs(net)
-    share = p.y * np.exp(log_expit(-p.y * f) - log_total(p, f))  # of each sample in the gradient
+    share = p.y * np.exp(log_expit(-p.y * f) - log_sums(p, f)[1])  # of each sample in the gradient
     weights = share[:, None] * np.where((s > 0) & ~kinked, 1.0, p.leak)
-    size = math.sqrt(float(np.sum(W**2) + np.sum(a**2)))
+    size = math.sqrt(net.norm2)
     inner, outer = (weights * a).T @ p.X, np.sum(np.where(kinked, 0.0, weights * s), axis=0)
     radial = (float(np.sum(inner * W)) + float(outer @ a)) / size**2
     inner, outer = inner - radial * W, outer - radial * a
@@ -166,13 +163,6 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
     return value, along, across
 
 
-def log_total(problem: Problem, f: NDArray[np.float64]) -> float:
-    """log(1 - e^{-nL}), by which the slopes of the losses are divided in the gradient of gt."""
-    log_S = float(problem.log_value(f)) + math.log(problem.n)
-    S = math.exp(log_S)
-    return math.log(-math.expm1(-S)) if S > 1e-8 else log_S - S / 2
-
-
 def off_radial(evidence: Evidence, i: int) -> float:
     """Sine of the angle of theta and -grad L: the KKT residual with the loss's own multipliers."""
     value, along, across = at_best_slopes(evidence, i)
@@ -186,24 +176,13 @@ def critical(evidence: Evidence, i: int) -> float:
     return (1 + 1 / size) * math.hypot(along, across) / value
 
 
-@claim(
-    "LLWA21-TF.9",
-    needs=("path", "flow"),
-    given=[mean_logistic, gets_late, has_decade, settled],
-    example=recorded,
-    quick=LATE,
-    full=MOST,
-)
+@claim("LLWA21-TF.9", **SETTLED)
 def critical_value(evidence: Evidence) -> Comparison:
     """(1 + |theta|) |subgradient of gt| tends to 0, as 1/sqrt(q_min) or faster but for slow modes
     of the limit; gt to gamma."""
     shown = settling_records(evidence)
-    return settles(
-        evidence,
-        shown,
-        [critical(evidence, i) for i in shown],
-        "(1 + |theta|)|grad gt|/gt, in q_min",
-    )
+    values = [critical(evidence, i) for i in shown]
+    return settles(evidence, shown, values, "(1 + |theta|)|grad gt|/gt, in q_min")
 
 
 @predicate("a neuron leads along a separator (B.19)")
@@ -224,10 +203,8 @@ def leaders(evidence: Evidence) -> NDArray[np.bool_]:
 @claim(
     "LLWA21-TB.19",
     needs=("path", "flow", "start"),
-    example=recorded,
-    quick={**LATE, "kind": "balanced"},
-    full=MOST,
     given=[mean_logistic, some_leak, separable, has_leader],
+    **{**RUN, "quick": {**RUN["quick"], "kind": "balanced"}},
 )
 def loss_vanishes(evidence: Evidence) -> list[Comparison]:
     """L < ln 2 / n in finite time, then to 0; |theta| grows; a_j of a leader is never 0."""
@@ -237,13 +214,9 @@ def loss_vanishes(evidence: Evidence) -> list[Comparison]:
     log_loss, goal = float(p.log_value(p.outputs(end))), math.log(math.log(2) / p.n)
     done = log_loss < goal or evidence.trajectory().status.code == "stationary"
     growth = math.log(end.norm2 / evidence.path()[0].norm2)
+    error = 0.0 if done else math.inf  # a run cut short decides nothing
     return [
-        at_most(
-            log_loss,
-            goal,
-            error=0.0 if done else math.inf,  # a run cut short decides nothing
-            what="log L at the end, against ln(ln 2/n)",
-        ),
+        at_most(log_loss, goal, error=error, what="log L at the end, against ln(ln 2/n)"),
         at_most(np.abs(signs - signs[0]).max(), 0, what="signs of a_j that change, leaders"),
         at_least(growth, 0.0, what="growth of log |theta|^2"),
     ]
@@ -274,14 +247,7 @@ def loss_gets_small_in_finite_time(seed: int, starts: int) -> Found:
     )
 
 
-@claim(
-    "LLWA21-LB.20",
-    needs=("path",),
-    given=[mean_logistic, some_leak, separable],
-    example=recorded,
-    quick=LATE,
-    full=MOST,
-)
+@claim("LLWA21-LB.20", needs=("path",), given=[mean_logistic, some_leak, separable], **RUN)
 def every_neuron_is_pulled(evidence: Evidence) -> Comparison:
     """sgn(a_j) <w_j', w*> >= |a_j| leak gamma* (1 - e^{-nL})/n at every record.
 

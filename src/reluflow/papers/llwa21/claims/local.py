@@ -85,29 +85,33 @@ def stays_near(seed: int, eps: float, size: float, q: float) -> list[Comparison]
     return found
 
 
+def row_near(problem: Problem, net: Network, value: float) -> list[tuple[float, ...]]:
+    """Gap, norm, and |theta| times radial and tangential subgradient of gt, over gamma.
+
+    One row where the smoothed margin is below the maximum and within 30 % of it, none elsewhere.
+    """
+    here, along, across = smoothed(problem, net)
+    if not 0 < 1 - here / value < 0.3:
+        return []
+    return [(1 - here / value, math.sqrt(net.norm2), along / value, across / value)]
+
+
 def around(problem: Problem, best: Network, value: float, rng: np.random.Generator) -> Array:
-    """Sampled gap, norm, and |theta| times radial and tangential subgradient of gt, over gamma."""
+    """Such rows at sampled points."""
     theta = direction(best)
     rows: list[tuple[float, ...]] = []
     while len(rows) < 400:
         z = rng.standard_normal(theta.size)
         near = theta + 10.0 ** rng.uniform(-4, -0.7) * z / np.linalg.norm(z)
         size = 10.0 ** rng.uniform(0.5, 3.0) / math.sqrt(value)
-        here, along, across = smoothed(problem, unit_network(near, best.d, size, problem.leak))
-        if 0 < value - here < 0.3 * value:
-            rows.append((1 - here / value, size, along / value, across / value))
+        rows += row_near(problem, unit_network(near, best.d, size, problem.leak), value)
     return np.array(rows)
 
 
 def along_run(evidence: Evidence, value: float) -> Array:
-    """The same rows along a run, where its margin is below the maximum and within 30 %."""
-    rows = []
-    for net in evidence.path():
-        here, along, across = smoothed(evidence.problem, net)
-        if 0 < 1 - here / value < 0.3:
-            size = math.hypot(np.linalg.norm(net.weights()[0]), np.linalg.norm(net.weights()[1]))
-            rows.append((1 - here / value, size, along / value, across / value))
-    return np.array(rows)
+    """Such rows along a run."""
+    p = evidence.problem
+    return np.array([row for net in evidence.path() for row in row_near(p, net, value)])
 
 
 def desingularising_constant(problem: Problem, value: float, rows: Array) -> float:
@@ -194,13 +198,10 @@ def bounded_sweep(seed: int, q: float) -> list[Comparison]:
         c = max(2.0, value / (2 * math.log(problem.n) + 1))
         arcs, levels, parts = swept(returns(seed, i, 0.1, 5.0, q), value)
         psi = C * np.maximum(1 - levels, 0.0) ** (1 - POWER / 2)
+        off = np.abs(parts / np.diff(levels) - 1).max()
         found += [
             at_least(np.diff(levels).min(), 0.0, what=f"{name}: growth of gt, least"),
             at_most((arcs / -np.diff(psi)).max(), c, what=f"{name}: arc over fall of Psi, largest"),
-            at_most(
-                np.abs(parts / np.diff(levels) - 1).max(),
-                0.05,
-                what=f"{name}: |radial and tangential part / growth of gt - 1|",
-            ),
+            at_most(off, 0.05, what=f"{name}: |radial and tangential part / growth of gt - 1|"),
         ]
     return found

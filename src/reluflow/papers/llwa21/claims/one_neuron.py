@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
@@ -42,7 +41,14 @@ from reluflow.papers.llwa21.claims.general import (
     positives_weak,
     positives_weak_at_dual,
 )
-from reluflow.papers.llwa21.runs import least_margin, margin, smoothed, sup_error, until
+from reluflow.papers.llwa21.runs import (
+    least_margin,
+    margin,
+    one_neuron_limit,
+    smoothed,
+    sup_error,
+    until,
+)
 from reluflow.problem import Problem, datasets
 
 
@@ -101,13 +107,7 @@ def has_sign(sign: int) -> Any:
 
 def off_one_neuron(problem: Problem, net: Network, sign: int) -> float:
     """f/|theta|^2 against sign phi(sign <w, x>)/2 on the unit sphere, w = w+ or w-, relative."""
-    w = one_neuron(problem, sign)[0].w
-
-    def limit(inputs: Array) -> Array:
-        s = sign * (inputs @ w)
-        return np.asarray(sign * np.maximum(s, problem.leak * s) / 2)
-
-    return sup_error(problem, net, limit)
+    return sup_error(problem, net, one_neuron_limit(problem, one_neuron(problem, sign)[0].w, sign))
 
 
 def ends_in_one_neuron(evidence: Evidence, sign: int) -> list[Comparison]:
@@ -167,15 +167,10 @@ def one_positive_neuron_under_a5(
     evidence = counterexample()
     problem = evidence.problem
     half = one_neuron(problem, 1)[0].margin / 2
-    passed = np.array(
-        [
-            [
-                smoothed(problem, _end(problem, seed + i, sigma, q))[0] > half * (1 + 1e-4)
-                for sigma in sigmas
-            ]
-            for i in range(draws)
-        ]
-    )
+    passed = np.zeros((draws, len(sigmas)), dtype=bool)
+    for i, k in np.ndindex(passed.shape):
+        end = until(problem, start_of_both_signs(problem, seed + i, sigmas[k]), q).end()
+        passed[i, k] = smoothed(problem, end)[0] > half * (1 + 1e-4)
     power = growth_beside(problem)
     small = Hypothesis(
         "for every sigma below some sigma_max",
@@ -195,17 +190,10 @@ def one_positive_neuron_under_a5(
     )
     drawn = Hypothesis("balanced Gaussian start with fair signs", True, f"{draws} draws, m = 2")
     least = 0.5 * float(passed.all(axis=1).mean())
-    bound = at_most(
-        least,
-        2.0**-2,
-        error=0.0 if least > 2.0**-2 else math.inf,  # others may pass it later
-        what="probability of a limit other than one neuron, against 2^-m, m = 2",
-    )
+    error = 0.0 if least > 2.0**-2 else math.inf  # others may pass it later
+    what = "probability of a limit other than one neuron, against 2^-m, m = 2"
+    bound = at_most(least, 2.0**-2, error=error, what=what)
     return Found([bound], [*(test(evidence) for test in tests), drawn, small])
-
-
-def _end(problem: Problem, seed: int, sigma: float, q: float) -> Network:
-    return until(problem, start_of_both_signs(problem, seed, sigma), q).end()
 
 
 @claim(
@@ -289,17 +277,13 @@ def counterexample_margins(seed: int, sigmas: tuple[float, ...]) -> list[Compari
         at_least(power, 1.0, what="power of |w_+| with which a small negative neuron grows"),
         equals(negative_neuron_grows() / power, 1.0, tolerance=0.02, what="measured over that"),
     ]
+    half = one_neuron(p, 1)[0].margin / 2
     for sigma in sigmas:
-        end = trained_on_counterexample(seed=seed, sigma=sigma, q_min=1e4).end()
+        reached = margin(p, trained_on_counterexample(seed=seed, sigma=sigma, q_min=1e4).end())
+        off, what = abs(reached - noted[sigma]), f"|margin - noted {noted[sigma]:g}|"
         found += [
-            at_least(
-                margin(p, end),
-                one_neuron(p, 1)[0].margin / 2,
-                what=f"margin from sigma = {sigma:g} above gamma+/2",
-            ),
-            at_most(
-                abs(margin(p, end) - noted[sigma]), 1e-4, what=f"|margin - noted {noted[sigma]:g}|"
-            ),
+            at_least(reached, half, what=f"margin from sigma = {sigma:g} above gamma+/2"),
+            at_most(off, 1e-4, what=what),
         ]
     return found
 
@@ -366,14 +350,11 @@ def mirrored_counterexample(seed: int, q_min: float) -> Found:
     evidence = trained_on_counterexample(seed=seed, mirror=True, q_min=q_min)
     p, net = evidence.problem, evidence.end()
     value, gamma = dual_value(p, -1)
+    ratio = smoothed(p, net)[0] / (gamma / 2)
     return Found(
         [
             at_least(value / gamma, 1.0, what="value of the mirrored A.5* over gamma-"),
-            at_least(
-                smoothed(p, net)[0] / (gamma / 2),
-                1.0,
-                what="smoothed margin, which never falls, over gamma-/2",
-            ),
+            at_least(ratio, 1.0, what="smoothed margin, which never falls, over gamma-/2"),
         ],
         [minus_is_longer(evidence), positives_weak(evidence)],
     )

@@ -85,25 +85,16 @@ def allowed(evidence: Evidence) -> tuple[float, float]:
     return math.sqrt(excess), excess
 
 
-def shared_function(evidence: Evidence, sign: float, factor: float) -> list[Comparison]:
-    """At q_min = 1: f = phi(<v+, x>) + sign phi(<v-, x>), |theta|^2 = factor (|v+| + |v-|)."""
-    p, net = evidence.problem, evidence.end()
-    q = least_margin(p, net)
-    plus, minus = class_solutions(p)
-    goal = np.maximum(p.X @ plus, 0.0) + sign * np.maximum(p.X @ minus, 0.0)
-    gap = np.abs(p.outputs(net) / q - goal).max() / np.abs(goal).max()
-    size = factor * float(np.linalg.norm(plus) + np.linalg.norm(minus))
-    best = max_margin(p)
-    distance, excess = allowed(evidence)
-    return [
-        at_most(gap, distance, what="|f - f_KKT| at q_min = 1, relative"),
-        at_most(
-            abs(net.norm2 / q / size - 1),
-            excess,
-            what="||theta|^2 / formula - 1| at q_min = 1",
-        ),
-        at_most(abs(best.upper_bound * size - 1), 1e-7, what="|bound on margins x formula - 1|"),
-    ]
+def kkt_outputs(problem: Problem) -> tuple[Array, Array]:
+    """phi(<v+, x_i>) and phi(<v-, x_i>), whose difference is f at q_min = 1."""
+    plus, minus = class_solutions(problem)
+    return np.maximum(problem.X @ plus, 0.0), np.maximum(problem.X @ minus, 0.0)
+
+
+def kkt_size(problem: Problem) -> float:
+    """2 (|v+| + |v-|), which is |theta|^2 at q_min = 1."""
+    plus, minus = class_solutions(problem)
+    return 2 * float(np.linalg.norm(plus) + np.linalg.norm(minus))
 
 
 PLAIN: dict[str, Any] = {
@@ -119,8 +110,24 @@ RUN: dict[str, Any] = {
 
 @claim("LLWA21-H2", **PLAIN, **RUN)
 def one_function(evidence: Evidence) -> list[Comparison]:
-    """The same function and norm at q_min = 1 for every KKT direction, and the largest margin."""
-    return shared_function(evidence, -1.0, 2.0)
+    """The same function and norm at q_min = 1 for every KKT direction, and the largest margin.
+
+    f = phi(<v+, x>) - phi(<v-, x>) and |theta|^2 = 2 (|v+| + |v-|).
+    """
+    p, net = evidence.problem, evidence.end()
+    q = least_margin(p, net)
+    up, down = kkt_outputs(p)
+    goal = up - down
+    gap = np.abs(p.outputs(net) / q - goal).max() / np.abs(goal).max()
+    size = kkt_size(p)
+    best = max_margin(p)
+    distance, excess = allowed(evidence)
+    off = abs(net.norm2 / q / size - 1)
+    return [
+        at_most(gap, distance, what="|f - f_KKT| at q_min = 1, relative"),
+        at_most(off, excess, what="||theta|^2 / formula - 1| at q_min = 1"),
+        at_most(abs(best.upper_bound * size - 1), 1e-7, what="|bound on margins x formula - 1|"),
+    ]
 
 
 @experiment("LLWA21-H2", part="exact", quick={"sets": 3}, full={"sets": 30})
@@ -136,8 +143,7 @@ def made_of_class_solutions(seed: int, sets: int) -> Found:
         p, net = evidence.problem, evidence.end()
         hypotheses += [test(evidence) for test in (no_leak, orthogonally_separable)]
         residual = max(residual, kkt(p, net, tol=1e-9).residual)
-        plus, minus = (float(np.linalg.norm(v)) for v in class_solutions(p))
-        gap = max(gap, abs(max_margin(p).upper_bound * 2 * (plus + minus) - 1))
+        gap = max(gap, abs(max_margin(p).upper_bound * kkt_size(p) - 1))
         control = min(control, kkt(p, turned(p, net), tol=1e-9).residual)
     return Found(
         [
@@ -175,10 +181,9 @@ def least_norm_of_p(seed: int, sets: int) -> Found:
     for i in range(sets):
         p = all_on_the_margin(np.random.default_rng([seed, i]))
         hypotheses += [test(Evidence.of(p)) for test in (no_leak, orthogonally_separable)]
-        plus, minus = class_solutions(p)
-        f = np.maximum(p.X @ plus, 0.0) - np.maximum(p.X @ minus, 0.0)
-        spread = max(spread, float(np.abs(p.y * f - 1).max()))
-        size = 2 * float(np.linalg.norm(plus) + np.linalg.norm(minus))
+        up, down = kkt_outputs(p)
+        spread = max(spread, float(np.abs(p.y * (up - down) - 1).max()))
+        size = kkt_size(p)
         found = min_norm(Problem(p.X, p.y, leak=0.0))
         above = max(above, abs(found.norm2 / size - 1))
         below = max(below, abs(found.lower_bound / size - 1))
@@ -209,14 +214,12 @@ def sign_and_factor_in_the_proof(seed: int, sets: int) -> Found:
         evidence = exact_kkt(seed + i)
         p, net = evidence.problem, evidence.end()
         hypotheses += [test(evidence) for test in (no_leak, orthogonally_separable, is_kkt)]
-        plus, minus = class_solutions(p)
-        up, down = np.maximum(p.X @ plus, 0.0), np.maximum(p.X @ minus, 0.0)
+        up, down = kkt_outputs(p)
         f = p.outputs(net) / least_margin(p, net)
         off = max(off, float(np.abs(f - (up - down)).max()))
         least = min(least, float(np.abs(f - (up + down))[p.y < 0].min()))
-        total = float(np.linalg.norm(plus) + np.linalg.norm(minus))
-        here = net.norm2 / least_margin(p, net) / total
-        size, ratio = max(size, abs(here / 2 - 1)), max(ratio, 1 / here)
+        here = net.norm2 / least_margin(p, net) / kkt_size(p)
+        size, ratio = max(size, abs(here - 1)), max(ratio, 1 / (2 * here))
     return Found(
         [
             at_most(off, 1e-9, what="|f - meant f|, largest"),
@@ -280,10 +283,8 @@ def exact_neurons_solve_q(seed: int, sets: int) -> Found:
     found = [exact_kkt(seed + i) for i in range(sets)]
     rows = [solves_q(evidence, False) for evidence in found]
     tests = (no_leak, orthogonally_separable, is_kkt)
-    return Found(
-        [
-            at_most(max(row[0].measured for row in rows), 1e-9, what=rows[0][0].what),
-            at_most(max(row[1].measured for row in rows), 1e-9, what=rows[0][1].what),
-        ],
-        [test(evidence) for evidence in found for test in tests],
-    )
+    comparisons = [
+        at_most(max(c.measured for c in each), 1e-9, what=each[0].what)
+        for each in zip(*rows, strict=True)
+    ]
+    return Found(comparisons, [test(evidence) for evidence in found for test in tests])

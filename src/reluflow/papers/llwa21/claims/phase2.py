@@ -12,20 +12,22 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
+from reluflow.errors import ReluflowError
 from reluflow.gradientflow.flow import flow
 from reluflow.network import Network
 from reluflow.papers.llwa21.claims.near_zero import MU_TILDE, Departure, draw, mixture, start_size
 from reluflow.papers.llwa21.runs import (
+    RTOL,
     branchings,
     early_rate,
     embed,
     m_distance,
     none_met,
+    states_at,
     two_neurons,
 )
 from reluflow.problem import Problem
 
-RTOL = 1e-10
 SMALL = 1e-7  # r of the flow that stands for the limit r -> 0, which it reaches up to O(r^2)
 SCALES = (1e-2, 1e-3, 1e-4)  # sigma
 TINY = (1e-6, 1e-7, 1e-8)  # for times before t0, which must come after the start
@@ -64,29 +66,24 @@ class Follower:
     def two(self, times: Array, r: float = SMALL) -> list[Network]:
         """flow(r theta-hat, T2(r) + t)."""
         shift = math.log(1 / r) / self.rate
-        return _states(self.problem, self.pair.hat.scaled(math.log(r)), shift + times)[0]
+        run = states_at(self.problem, self.pair.hat.scaled(math.log(r)), shift + times)
+        return list(run.path())
 
-    def whole(self, times: Array, sigma: float) -> tuple[list[Network], int]:
-        """theta(T12 + t) from sigma times the draw, and how often it could have branched."""
+    def whole(self, times: Array, sigma: float) -> Evidence:
+        """theta(T12 + t) from sigma times the draw."""
         shift = math.log(1 / (sigma * start_size(self.net))) / self.rate
-        return _states(self.problem, self.net.scaled(math.log(sigma)), shift + times)
+        return states_at(self.problem, self.net.scaled(math.log(sigma)), shift + times)
 
     def errors(self, times: Array, sigmas: tuple[float, ...]) -> tuple[Array, Hypothesis]:
         """|theta(T12 + t) - pi_b(theta~(t))|_M over sigma |theta-bar_0|_M, (sigmas, times)."""
         goal = [embed(self.b, state) for state in self.two(times)]
         found, branched = [], 0
         for sigma in sigmas:
-            states, several = self.whole(times, sigma)
-            branched += several
+            run = self.whole(times, sigma)
+            branched += branchings(run)
             size = sigma * self.net.m_norm
-            found.append([gap / size for gap in map(m_distance, states, goal)])
+            found.append([gap / size for gap in map(m_distance, run.path(), goal)])
         return np.array(found), none_met(branched)
-
-
-def _states(problem: Problem, start: Network, times: Array) -> tuple[list[Network], int]:
-
-    run = flow(problem, start, t_end=float(times[-1]), save=list(times), rtol=RTOL)
-    return list(run.path()), branchings(Evidence.of(problem, run))
 
 
 @cache
@@ -97,7 +94,7 @@ def follower(seed: int, m: int, printed: bool = False) -> Follower:
         found = Follower(problem, net, printed)
         if found.good.ok:
             return found
-    raise AssertionError("no good draw in 100")
+    raise ReluflowError(f"none of 100 draws from seed {seed} on is good: expected half of them")
 
 
 @experiment("LLWA21-L5.3", quick={"draws": 4}, full={"draws": 100})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
@@ -168,9 +168,8 @@ def near_networks(problem: Problem, rng: np.random.Generator, draws: int) -> Ite
         a = a + size * rng.standard_normal(5)
         a[3:] = -np.abs(a[3:])
         net = Network(W, a)
-        q = float(np.min(support.y * support.outputs(net)))
         near = (np.sign(problem.X @ W[:3].T) == signs[:, None]).all()
-        if near and q <= float(np.min(problem.y * problem.outputs(net))) * (1 + 1e-12):
+        if near and least_margin(support, net) <= least_margin(problem, net) * (1 + 1e-12):
             yield net
 
 
@@ -183,18 +182,11 @@ def nearby(problem: Problem, seed: int, draws: int) -> float:
 
 def local_maximum(problem: Problem, seed: int, draws: int) -> list[Comparison]:
     """No margin above gamma+/2 near by, sampled and along the most promising neuron."""
-    shares = np.logspace(-4, -2, 5)
+    small = with_negative(problem, np.logspace(-4, -2, 5))
+    sampled = nearby(problem, seed, draws)
     return [
-        at_most(
-            with_negative(problem, shares),
-            1 + 1e-9,
-            what="margin over gamma+/2 with a small negative neuron",
-        ),
-        at_most(
-            nearby(problem, seed, draws),
-            1 + 1e-9,
-            what="margin over gamma+/2 of sampled networks near by",
-        ),
+        at_most(small, 1 + 1e-9, what="margin over gamma+/2 with a small negative neuron"),
+        at_most(sampled, 1 + 1e-9, what="margin over gamma+/2 of sampled networks near by"),
     ]
 
 
@@ -216,9 +208,7 @@ def local_under_a5(seed: int, shares: tuple[float, ...]) -> Found:
     )
 
 
-def same_margin_same_function(
-    problem: Problem, seed: int, draws: int
-) -> tuple[float, float, float]:
+def same_margin_same_function(problem: Problem, seed: int, draws: int) -> list[Comparison]:
     r"""Item 2 with numbers: the shares used of the bounds on D and on f; the least D/gamma+.
 
     With S = sum_P \|w_k - a_k w+\|^2, r^2 the part of |theta|^2 = 1 off P and V the value of A.5*,
@@ -246,18 +236,24 @@ def same_margin_same_function(
         gap = float(np.abs(net.evaluate(inputs, problem.leak) - goal).max())
         moved = max(moved, gap / ((1 + math.sqrt(0.5)) * math.sqrt(S) + r2 + 1e-14))
         least = min(least, D / gamma)
-    return used, moved, least
+    return [
+        at_most(used, 1.0, what="gamma+ S/2 + (gamma+ - V) r^2/2 over the loss of margin"),
+        at_most(moved, 1.0, what="|f - f_hat| over (1 + 1/sqrt 2) sqrt(S) + r^2"),
+        at_most(least, 1e-9, what="least loss of margin among them, over gamma+"),
+    ]
 
 
 @experiment("LLWA21-TG.11", form="repaired", quick={"draws": 500}, full={"draws": 10_000})
 def local_under_a5_star(seed: int, draws: int) -> Found:
     """Where A.5* holds (hints, Figure 1 middle) no network near by has more margin."""
-    comparisons: list[Comparison] = []
-    hypotheses = []
-    for problem in (datasets.figure1_right(eps=0.1), datasets.figure1_middle()):
-        comparisons += local_maximum(problem, seed, draws)
-        hypotheses.append(negatives_weak_at_dual(Evidence.of(problem)))
-    return Found(comparisons, hypotheses)
+    return on_both(lambda problem: local_maximum(problem, seed, draws))
+
+
+def on_both(compare: Callable[[Problem], list[Comparison]]) -> Found:
+    """What is compared on data with hints and on those of Figure 1 middle, where A.5* holds."""
+    problems = datasets.figure1_right(eps=0.1), datasets.figure1_middle()
+    comparisons = [c for problem in problems for c in compare(problem)]
+    return Found(comparisons, [negatives_weak_at_dual(Evidence.of(each)) for each in problems])
 
 
 @experiment(
@@ -269,14 +265,4 @@ def local_under_a5_star(seed: int, draws: int) -> Found:
 )
 def equal_margin_equal_function(seed: int, draws: int) -> Found:
     """Item 2: near by, equal margin means the same function."""
-    comparisons: list[Comparison] = []
-    hypotheses = []
-    for problem in (datasets.figure1_right(eps=0.1), datasets.figure1_middle()):
-        used, moved, least = same_margin_same_function(problem, seed, draws)
-        comparisons += [
-            at_most(used, 1.0, what="gamma+ S/2 + (gamma+ - V) r^2/2 over the loss of margin"),
-            at_most(moved, 1.0, what="|f - f_hat| over (1 + 1/sqrt 2) sqrt(S) + r^2"),
-            at_most(least, 1e-9, what="least loss of margin among them, over gamma+"),
-        ]
-        hypotheses.append(negatives_weak_at_dual(Evidence.of(problem)))
-    return Found(comparisons, hypotheses)
+    return on_both(lambda problem: same_margin_same_function(problem, seed, draws))

@@ -158,28 +158,24 @@ def two_opposite_small(seed: int, q_min: float) -> Evidence:
 )
 def quarter(evidence: Evidence) -> Comparison:
     """(1/4)(w*, -w*, 1, -1) has norm 1/2, so that no theta/|theta| comes nearer than 1/2 to it."""
-    p, net = evidence.problem, evidence.end()
-    return at_most(
-        distance_to(evidence, net, 0.25),
-        1 / np.sqrt(least_margin(p, net)),
-        what="|theta/|theta| - (w*, -w*, 1, -1)/4|, against 1/sqrt(q_min)",
-    )
+    net = evidence.end()
+    bound = 1 / np.sqrt(least_margin(evidence.problem, net))
+    what = "|theta/|theta| - (w*, -w*, 1, -1)/4|, against 1/sqrt(q_min)"
+    return at_most(distance_to(evidence, net, 0.25), bound, what=what)
 
 
 @claim("LLWA21-T5.5", form="repaired", **PAIR)
 def half(evidence: Evidence) -> list[Comparison]:
-    """(1/2)(w*, -w*, 1, -1)."""
-    return tends_to(evidence, 0.5)
+    """(1/2)(w*, -w*, 1, -1).
 
-
-def tends_to(evidence: Evidence, factor: float) -> list[Comparison]:
-    """The distance falls as 1/|theta| from order 1 at q_min = 1, that of f/|theta|^2 with it."""
+    The distance falls as 1/|theta| from order 1 at q_min = 1, that of f/|theta|^2 with it.
+    """
     p = evidence.problem
     early, end = (evidence.path()[i] for i in decade(evidence))
-    gaps = [distance_to(evidence, net, factor) for net in (early, end)]
+    gaps = [distance_to(evidence, net, 0.5) for net in (early, end)]
     grown = np.sqrt(end.norm2 / early.norm2)
     w = max_margin(p, "linear").w
-    off = sup_error(p, end, lambda inputs: 2 * factor * (1 + p.leak) / 4 * (inputs @ w))
+    off = sup_error(p, end, lambda inputs: (1 + p.leak) / 4 * (inputs @ w))
     bound = 1 / np.sqrt(least_margin(p, end))
     return [
         at_most(gaps[1] / gaps[0] * grown, 1.1, what="distance times |theta|, last decade of q"),
@@ -247,12 +243,10 @@ def kkt_pairs_are_opposite(seed: int, starts: int, q: float) -> list[Comparison]
 
 
 def _unlike(net: Network) -> float:
+    """|w1 + w2|, |a1 + a2| and the largest imbalance, over |theta|."""
     W, a = net.weights()
-    gap = (
-        np.linalg.norm(W[0] + W[1])
-        + abs(a[0] + a[1])
-        + np.abs(np.abs(a) - np.linalg.norm(W, axis=1)).max()
-    )
+    gap = np.linalg.norm(W[0] + W[1]) + abs(a[0] + a[1])
+    gap += np.abs(np.abs(a) - np.linalg.norm(W, axis=1)).max()
     return float(gap / np.sqrt(net.norm2))
 
 
@@ -267,14 +261,9 @@ def gaussian_start(seed: int, m: int) -> list[Comparison]:
     for c_a in (1.0, 0.5):
         net = initialize(problem, m, sigma, "gaussian", seed, normalize="none", outer_factor=c_a)
         for name, draws, size in (("w", net.W, sigma), ("a", net.a, c_a * sigma)):
-            made.append(
-                equals(
-                    np.mean(draws**2) / size**2,
-                    1.0,
-                    tolerance=5 * np.sqrt(2 / draws.size),
-                    what=f"mean {name}^2 over its variance, c_a = {c_a:g}",
-                )
-            )
+            ratio, error = np.mean(draws**2) / size**2, 5 * np.sqrt(2 / draws.size)
+            what = f"mean {name}^2 over its variance, c_a = {c_a:g}"
+            made.append(equals(ratio, 1.0, tolerance=error, what=what))
         mixed = np.mean(net.W[:, 0] * net.a) / (c_a * sigma**2)
         made.append(equals(mixed, 0.0, tolerance=5 / np.sqrt(m), what="mean w_1 a, c_a = 1 units"))
     return made
