@@ -185,12 +185,12 @@ def test_a_table_that_disagrees_is_noticed():
         "margin_ratio": np.full(shape, 0.999),
     }
     assert not failing([llwa21_teacher._close(near, 2.5, "")])
-    assert not failing(llwa21_teacher.apart(near, "", 1.03, 98.5))
-    assert not failing(llwa21_teacher.together(equal, 0.01))
+    assert not failing(llwa21_teacher.near_but_not_equal(near, "", 1.03, 98.5))
+    assert not failing(llwa21_teacher.equal_to_svm(equal, 0.01))
     far = {**near, "net": np.where(np.arange(10)[:, None] == 4, svm + 3, svm)}
     assert failing([llwa21_teacher._close(far, 2.5, "")])
-    assert len(failing(llwa21_teacher.apart(equal, "", 1.03, 98.5))) == 2
-    assert len(failing(llwa21_teacher.together(near, 0.01))) == 2
+    assert len(failing(llwa21_teacher.near_but_not_equal(equal, "", 1.03, 98.5))) == 2
+    assert len(failing(llwa21_teacher.equal_to_svm(near, 0.01))) == 2
 
 
 @pytest.mark.slow

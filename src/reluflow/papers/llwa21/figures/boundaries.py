@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from reluflow.papers.llwa21.figures.trained import (
 from reluflow.problem import datasets
 from reluflow.report.traces import Panel, Picture, Rule, Trace
 
-QUICK, FULL = {"q": 500.0}, {"q": 2000.0}
+SIZES: dict[str, Any] = {"quick": {"q": 500.0}, "full": {"q": 2000.0}}
 OURS = "The paper gives the pattern, the coordinates are ours."
 
 
@@ -55,9 +56,8 @@ def boundaries(this: Case, lines: list[Trace], legend: str, hints: int = 0) -> P
     "LLWA21",
     "F1L",
     title="Symmetric data: a bent KKT direction, and the line to which training goes",
-    quick=QUICK,
-    full=FULL,
     claims=("LLWA21-I1b", "LLWA21-T4.2", "LLWA21-T4.3"),
+    **SIZES,
 )
 def figure1_left(*, q: float, seed: int = 0) -> Drawn:
     """Figure 1 left: three neurons with a bent boundary satisfy KKT without the largest margin."""
@@ -201,9 +201,8 @@ def _one_neuron_figure(
     "LLWA21",
     "F1M",
     title="One neuron wins although two have a larger margin",
-    quick=QUICK,
-    full=FULL,
     claims=("LLWA21-LA.4", "LLWA21-A.2", "LLWA21-A.3"),
+    **SIZES,
 )
 def figure1_middle(*, q: float, seed: int = 0) -> Drawn:
     """Figure 1 middle: the linear boundary is a KKT direction with much less margin."""
@@ -228,9 +227,8 @@ def figure1_middle(*, q: float, seed: int = 0) -> Drawn:
     "LLWA21",
     "F1R",
     title="Three hints lead training to a line with less margin",
-    quick=QUICK,
-    full=FULL,
     claims=("LLWA21-T6.2", "LLWA21-TA.7"),
+    **SIZES,
 )
 def figure1_right(*, q: float, seed: int = 0) -> Drawn:
     """Figure 1 right: hints make the linear classifier suboptimal, and what is learned."""

@@ -138,21 +138,14 @@ def figure3(*, t_end: float, seed: int = 0) -> Drawn:
         leaving += [ridge.run(w, side * NUDGE, t_end - spent) for side in (1, -1)]
     beside = [ridge.run(FIRST, h, t_end) for h in (0.1, -0.1)]
     panels.append(panel(ridge, [*leaving, *beside], [held]))
-    out = [path(run)[-1, 1] for run in leaving]
+    out = min(np.array([path(run)[-1, 1] for run in leaving]) * np.tile([1, -1], 3))
+    met = sum(len(run.events["kind"]) for run in beside)
     seen += [
         *_sides(ridge, apart=True),
         at_least(events(held, BRANCH), 1, what="ridge: branch events of a start on it"),
         at_most(np.abs(path(held)[:, 1]).max(), 0.0, what="ridge: height of the run held on it"),
-        at_most(
-            sum(len(run.events["kind"]) for run in beside),
-            0,
-            what="ridge: events of runs beside it (none arrives)",
-        ),
-        at_least(
-            min(np.array(out) * np.tile([1, -1], 3)),
-            1e-3,
-            what="ridge: runs that leave it at three times, to either side",
-        ),
+        at_most(met, 0, what="ridge: events of runs beside it (none arrives)"),
+        at_least(out, 1e-3, what="ridge: runs that leave it at three times, to either side"),
         at_least(ridge.spread(t_end), 1e5, what="ridge: spread of two runs over their distance"),
     ]
 
@@ -169,20 +162,14 @@ def figure3(*, t_end: float, seed: int = 0) -> Drawn:
     through = [refraction.run(FIRST, h, t_end) for h in (-0.05, -0.12, -0.2, -0.27)]
     panels.append(panel(refraction, through, []))
     active, other = refraction.speeds()
+    met = sum(len(run.events["kind"]) for run in through)
+    wide = refraction.spread(t_end)
     seen += [
         *_sides(refraction),
         at_least(min(events(run, CROSS) for run in through), 1, what="refraction: crossings"),
-        at_most(
-            sum(len(run.events["kind"]) for run in through),
-            len(through),
-            what="refraction: events in all",
-        ),
+        at_most(met, len(through), what="refraction: events in all"),
         at_least(active / other, 1.5, what="refraction: speed above over speed below"),
-        at_most(
-            refraction.spread(t_end),
-            10.0,
-            what="refraction: spread of two runs over their distance",
-        ),
+        at_most(wide, 10.0, what="refraction: spread of two runs over their distance"),
     ]
     every_run = [held, *leaving, *beside, *falling, *through]
     rise = max(float(np.diff(run.loss).max()) for run in every_run)

@@ -166,11 +166,11 @@ def table1(
         _close(paired, 1.0, NAMES[True]),
         at_most(abs(fit), 2.5, what="SVM column minus the paper's, mean over n"),
         at_most(falls[-1] / falls[0], 1 / 3, what="error of the network, n = 100 over n = 10"),
-        *apart(plain, NAMES[False], 1.03, 98.5),
-        *together(paired, 2.0 / q_symmetric),
+        *near_but_not_equal(plain, NAMES[False], 1.03, 98.5),
+        *equal_to_svm(paired, 2.0 / q_symmetric),
     ]
     if small_leak is not None:
-        seen += apart(other, f"leak {small_leak:g}", 1.2, 97.0)
+        seen += near_but_not_equal(other, f"leak {small_leak:g}", 1.2, 97.0)
     numbers = {
         name: {
             key: {"mean": found[key].mean(axis=1), "sd": found[key].std(axis=1, ddof=1)}
@@ -198,34 +198,22 @@ def table1(
     )
 
 
-def apart(
+def near_but_not_equal(
     found: Mapping[str, Array], name: str, ratio: float, agreement: float
 ) -> list[Comparison]:
     """The network is near the SVM and is not it."""
-    error = [found[key].std(ddof=1) / np.sqrt(found[key].size) for key in MEASURED]
+    margins, agree = found["margin_ratio"], found["agreement"]
+    error, off = (each.std(ddof=1) / np.sqrt(each.size) for each in (margins, agree))
+    what = f"{name}: agreement with the SVM, percent"
+    above = f"{name}: margin over the largest linear one"
     return [
-        at_least(
-            found["margin_ratio"].mean(),
-            ratio,
-            error=error[3],
-            what=f"{name}: margin over the largest linear one",
-        ),
-        at_least(
-            found["agreement"].mean(),
-            90.0,
-            error=error[2],
-            what=f"{name}: agreement with the SVM, percent",
-        ),
-        at_most(
-            found["agreement"].mean(),
-            agreement,
-            error=error[2],
-            what=f"{name}: agreement with the SVM, percent",
-        ),
+        at_least(margins.mean(), ratio, error=error, what=above),
+        at_least(agree.mean(), 90.0, error=off, what=what),
+        at_most(agree.mean(), agreement, error=off, what=what),
     ]
 
 
-def together(found: Mapping[str, Array], gap: float) -> list[Comparison]:
+def equal_to_svm(found: Mapping[str, Array], gap: float) -> list[Comparison]:
     """On symmetrised data the network is the SVM, up to what 1/q_min leaves."""
     return [
         at_least(found["agreement"].mean(), 99.0, what="symmetrised: agreement, percent"),
@@ -319,15 +307,12 @@ def figure4(*, sizes: Any, q: float, q_symmetric: float, tests: int, seed: int =
             "of the largest linear one."
         )
     closer = found[True]["agreement"] - found[False]["agreement"]
+    ratios = found[True]["margin_ratio"]
     seen = [
         at_least(found[False]["agreement"].mean(), 90.0, what="as described: mean agreement"),
         at_least(found[True]["agreement"].min(), 98.5, what="symmetrised: least agreement"),
-        at_least(
-            found[True]["margin_ratio"].min(),
-            1 - 2 / q_symmetric,
-            what="symmetrised: least margin ratio",
-        ),
-        at_most(found[True]["margin_ratio"].max(), 1.0, what="symmetrised: largest margin ratio"),
+        at_least(ratios.min(), 1 - 2 / q_symmetric, what="symmetrised: least margin ratio"),
+        at_most(ratios.max(), 1.0, what="symmetrised: largest margin ratio"),
         at_least(closer.min(), 0.0, what="agreement gained by symmetry at every n, points"),
     ]
     numbers = {

@@ -31,10 +31,10 @@ from reluflow.papers.tk24.figures.dominoes_view import (
     images_used,
     late_drop_of,
     probe_panels,
+    sentences_of,
     shortcut_of,
     small_start_of,
     title_of,
-    told_of,
 )
 from reluflow.report.traces import Image, Line, Panel, Picture
 from reluflow.torch.dominoes import dominoes
@@ -43,6 +43,7 @@ from reluflow.torch.probe import Drop
 QUICK_SIZE: dict[str, Any] = {"size": "quick", **QUICK}
 SCALED_SIZE: dict[str, Any] = {"size": "scaled", **SCALED}
 FULL_SIZE: dict[str, Any] = {"size": "full", **FULL}
+SIZES: dict[str, Any] = {"quick": QUICK_SIZE, "scaled": SCALED_SIZE, "full": FULL_SIZE}
 #: Images in the paper's parts: training, validation, and both of the test set.
 PARTS = (37_500, 12_500, 7_500, 2_500)
 
@@ -117,14 +118,7 @@ def figure3(
     )
 
 
-@figure(
-    "TK24",
-    "F4",
-    title="Probes of a network trained on dominoes from small weights",
-    quick=QUICK_SIZE,
-    scaled=SCALED_SIZE,
-    full=FULL_SIZE,
-)
+@figure("TK24", "F4", title="Probes of a network trained on dominoes from small weights", **SIZES)
 def figure4(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
     """Figure 4: accuracy and coefficients of object probes, with small penalty and with none."""
     require(size)
@@ -143,18 +137,10 @@ def figure4(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
         "largest of seven means), the drop without penalty (by the bound of Figure 10) and p of "
         "the other seeds."
     )
-    images = images_used(settings)
-    return drawn_of(size, settings, images, panels, found, "2^-5", seen, chosen)
+    return drawn_of(size, settings, panels, found, "2^-5", seen, chosen)
 
 
-@figure(
-    "TK24",
-    "F8",
-    title="The same features tell the digit, from both starts",
-    quick=QUICK_SIZE,
-    scaled=SCALED_SIZE,
-    full=FULL_SIZE,
-)
+@figure("TK24", "F8", title="The same features tell the digit, from both starts", **SIZES)
 def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
     """Figure 8: probes of the digit ("reversed" test labels), initial factors 2^-5 and 1."""
     require(size)
@@ -175,18 +161,13 @@ def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
             f"{course[1:].min():.1%} or more from epoch {epochs_of(settings)[1]} on."
         )
     panels = [panels[0], panels[2], panels[1], panels[3]]
+    paper = f"The paper has about 99 % from both starts; asked for here are {least:.0%} at the end."
     return Drawn(
         [Picture(panels, 2, title_of("Probes of the digit", size), width=4.8)],
         numbers,
-        words + told_of(seen, size),
+        words + sentences_of(seen, size),
         at_size(seen, size),
-        caption_of(
-            size,
-            settings,
-            images,
-            "The paper has about 99 % from both starts; asked for "
-            f"here are {least:.0%} at the end.",
-        ),
+        caption_of(size, settings, images, paper),
         hypotheses=conditions(size, settings, images),
     )
 
@@ -195,9 +176,7 @@ def figure8(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     "TK24",
     "F9",
     title="As Figure 4 from the usual weights",
-    quick=QUICK_SIZE,
-    scaled=SCALED_SIZE,
-    full=FULL_SIZE,
+    **SIZES,
     waits=True,  # for Figure 8, which has the same runs; Figure 10 has its own
 )
 def figure9(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
@@ -209,18 +188,10 @@ def figure9(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     seen = shortcut_of(found, size)
     if size != "quick":
         seen += late_drop_of(found)
-    images = images_used(settings)
-    return drawn_of(size, settings, images, panels, found, "1", seen, LENGTHENED)
+    return drawn_of(size, settings, panels, found, "1", seen, LENGTHENED)
 
 
-@figure(
-    "TK24",
-    "F10",
-    title="As Figure 4 with digits that match in 95 % of the images",
-    quick=QUICK_SIZE,
-    scaled=SCALED_SIZE,
-    full=FULL_SIZE,
-)
+@figure("TK24", "F10", title="As Figure 4 with digits that match in 95 % of the images", **SIZES)
 def figure10(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
     """Figure 10: object probes when the digit does not always tell the class."""
     require(size)
@@ -231,18 +202,10 @@ def figure10(*, size: str, folder: Path | None = None, seed: int = 0, **settings
         lost: Drop = found["drop"]
         seen.append(at_most(lost.mean, 0.02, what="mean drop of the object probe"))
     panels = probe_panels(runs, {"objects": "C = 1000"})
-    start, images = "2^-5, 95 % match", images_used(settings)
-    return drawn_of(size, settings, images, panels, found, start, seen, LENGTHENED)
+    return drawn_of(size, settings, panels, found, "2^-5, 95 % match", seen, LENGTHENED)
 
 
-@figure(
-    "TK24",
-    "CIFAR",
-    title="The baseline without digits",
-    quick=QUICK_SIZE,
-    scaled=SCALED_SIZE,
-    full=FULL_SIZE,
-)
+@figure("TK24", "CIFAR", title="The baseline without digits", **SIZES)
 def baseline(*, size: str, folder: Path | None = None, seed: int = 0, **settings: Any) -> Drawn:
     """Validation accuracy of the same recipe on CIFAR-10 alone."""
     require(size)
@@ -253,18 +216,13 @@ def baseline(*, size: str, folder: Path | None = None, seed: int = 0, **settings
     least = {"quick": 0.15, "scaled": 0.45, "full": 0.88}[size]
     panel = Panel([Line(epochs, accuracy)], "", "epoch", "validation accuracy", ylim=(0, 1))
     words = [f"Validation accuracy {accuracy[-1]:.1%} after {epochs[-1]} epochs."]
+    paper = "The paper's log has 78.4, 85.2, 88.1 and 92.6 % at epochs 64, 128, 192 and 256."
     images = images_used(settings)
     return Drawn(
         [Picture([panel], title=title_of("CIFAR-10 alone", size), width=6)],
         {"epochs": epochs, "validation": accuracy, "train": run["records"][-1]["right"]},
         words,
         at_size([at_least(accuracy[-1], least, what="validation accuracy at the end")], size),
-        caption_of(
-            size,
-            settings,
-            images,
-            "The paper's log has 78.4, 85.2, 88.1 and 92.6 % at epochs 64, 128, 192 and 256.",
-            probed=False,
-        ),
+        caption_of(size, settings, images, paper, probed=False),
         hypotheses=conditions(size, settings, images),
     )

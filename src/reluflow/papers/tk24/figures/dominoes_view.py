@@ -104,13 +104,10 @@ def small_start_of(found: Mapping[str, Any], size: str) -> list[Comparison]:
     Coefficients without penalty are compared only where their fits have settled.
     """
     first, *between, last = found["objects"]
+    above = max(between) - max(first, last)
     seen = [
         at_least(found["alone"] - found["best"], 0.15, what="baseline above the best object probe"),
-        at_least(
-            max(between) - max(first, last),
-            0.0,
-            what="best object probe between the ends, above both",
-        ),
+        at_least(above, 0.0, what="best object probe between the ends, above both"),
         *late_drop_of(found),
         at_most(found["free_drop"].mean, 0.02, what="mean drop without penalty"),
     ]
@@ -156,7 +153,6 @@ def _smaller(images: tuple[int, int]) -> str:
 def drawn_of(
     size: str,
     settings: Mapping[str, Any],
-    images: tuple[int, int],
     panels: Sequence[Panel],
     found: Mapping[str, Any],
     start: str,
@@ -168,6 +164,7 @@ def drawn_of(
     ``chosen`` tells which settings and bounds were set after which look.
     """
     lost: Drop = found["drop"]
+    images = images_used(settings)
     words = [
         f"Digit probe {found['digits']:.1%}; training images classified rightly "
         f"{found['train']:.2%}.",
@@ -180,7 +177,7 @@ def drawn_of(
         f"p = {lost.p:.2g}; without penalty {found['free_drop'].mean:.2%}.",
         _free_words(found),
     ]
-    words += told_of(seen, size)
+    words += sentences_of(seen, size)
     numbers = {k: vars(v) if isinstance(v, Drop) else v for k, v in found.items()}
     title = title_of(f"Probes of the object, initial factor {start}", size)
     paper = (
@@ -188,18 +185,19 @@ def drawn_of(
         "about 50 times as large without penalty; 6.43 % (sd 2.43 %) from the usual start; no late "
         "drop with 95 % matching digits."
     )
-    told = f"{paper} {chosen}".strip() if size == "scaled" else paper
+    if size == "scaled":
+        paper = f"{paper} {chosen}".strip()
     return Drawn(
         [Picture(panels, 1, title, width=6.4, height=2.9)],
         numbers,
         words,
         at_size(seen, size),
-        caption_of(size, settings, images, told),
+        caption_of(size, settings, images, paper),
         hypotheses=conditions(size, settings, images, found),
     )
 
 
-def told_of(seen: Sequence[Comparison], size: str) -> list[str]:
+def sentences_of(seen: Sequence[Comparison], size: str) -> list[str]:
     """Which effects were seen and which were not, in sentences; quick runs are too short for it."""
     marks = {True: "Seen", False: "Not seen"}
     return [
@@ -212,11 +210,11 @@ def told_of(seen: Sequence[Comparison], size: str) -> list[str]:
 
 def _free_words(found: Mapping[str, Any]) -> str:
     """How much larger the coefficients without penalty are, and whether that means anything."""
-    said = f"Coefficients without penalty are {found['ratio']:.3g} times as large"
+    start = f"Coefficients without penalty are {found['ratio']:.3g} times as large"
     if found["free_settled"] == found["free_fits"]:
-        return f"{said}; all {found['free_fits']} fits settled."
+        return f"{start}; all {found['free_fits']} fits settled."
     return (
-        f"{said}, but {found['free_settled']} of {found['free_fits']} fits settled: the number "
+        f"{start}, but {found['free_settled']} of {found['free_fits']} fits settled: the number "
         "tells where the fits were cut and is compared with nothing; the accuracies without "
         "penalty are those of cut fits too."
     )
@@ -237,14 +235,9 @@ def probe_panels(runs: Runs, shown: Mapping[str, str], title: str = "") -> list[
                 Line(epochs, mean, label, color),
             ]
     legend = "best" if len(shown) > 1 else ""
+    accuracy.append(Rule(0.1, "y", text="chance", dash=":"))
     return [
-        Panel(
-            [*accuracy, Rule(0.1, "y", text="chance", dash=":")],
-            title,
-            "epoch",
-            "accuracy",
-            legend=legend,
-        ),
+        Panel(accuracy, title, "epoch", "accuracy", legend=legend),
         Panel(sizes, "", "epoch", "RMS coefficient", yscale="log" if len(shown) > 1 else "linear"),
     ]
 
@@ -270,13 +263,9 @@ def caption_of(
     train, test = images
     if size == "full":
         data = (
-            ""
-            if images == COMPLETE
-            else (
-                f", but on the {train:,} training and {test:,} test images of CIFAR-10 found, not "
-                "50,000 and 10,000"
-            )
-        )
+            f", but on the {train:,} training and {test:,} test images of CIFAR-10 found, not "
+            "50,000 and 10,000"
+        ) * (images != COMPLETE)
         return f"The paper's recipe: ResNet-18, {settings['epochs']} epochs{data}. {paper}"
     mirror = "" if settings["flip"] else ", without mirrored images"
     probes = (

@@ -26,7 +26,7 @@ FOUR_SCALES = {
 WIDE: dict[str, Any] = {"m": 4096, "lr": 2.0**-4, "epochs": 8192, "scale": 2.0**-7, "rng": 2}
 WINDOWS = ((0, FOUR_EPOCHS), (0, 3584), (3584, 15872), (15872, FOUR_EPOCHS))
 STYLES = (("tab:blue", "-"), ("tab:orange", "-"), ("tab:green", "--"), ("tab:red", "--"))
-QUICK, FULL = {"stride": 32}, {"stride": 4}
+STRIDES: dict[str, Any] = {"quick": {"stride": 32}, "full": {"stride": 4}}
 CLAIMS = ("TK24-A5.4", "TK24-PD.2", "TK24-LD.1")
 
 
@@ -55,36 +55,22 @@ def four_neuron_run(
 def signed_angles(problem: Problem, net: Any) -> np.ndarray:
     """Angle of each of the four neurons to its axis, in the paper's orientation."""
     x, y = net.W[:, 0], net.W[:, 1]
-    return np.array(
-        [
-            math.atan2(y[0], x[0]),
-            math.atan2(x[1], y[1]),
-            math.atan2(y[2], -x[2]),
-            math.atan2(x[3], -y[3]),
-        ]
-    )
+    return np.arctan2([y[0], x[1], y[2], x[3]], [x[0], y[1], -x[2], -y[3]])
 
 
 @figure(
     "TK24",
     "F1",
     title="XOR with four neurons: they grow one after the other and end equal",
-    quick=QUICK,
-    full=FULL,
     claims=CLAIMS,
+    **STRIDES,
 )
 def figure1(*, stride: int, seed: int = 0) -> Drawn:
     """Figure 1: four neurons grow one after the other and end with equal norms."""
     return _four("F1", stride, rows=2)
 
 
-@figure(
-    "TK24",
-    "F5",
-    title="The run of Figure 1, one window of epochs a row",
-    quick=QUICK,
-    full=FULL,
-)
+@figure("TK24", "F5", title="The run of Figure 1, one window of epochs a row", **STRIDES)
 def figure5(*, stride: int, seed: int = 0) -> Drawn:
     """Figure 5: the run of Figure 1 in four rows."""
     return _four("F1", stride, rows=4)
@@ -94,21 +80,14 @@ def figure5(*, stride: int, seed: int = 0) -> Drawn:
     "TK24",
     "F6",
     title="Four neurons from other scales: the order changes, the end does not",
-    quick=QUICK,
-    full=FULL,
+    **STRIDES,
 )
 def figure6(*, stride: int, seed: int = 0) -> Drawn:
     """Figure 6: neurons 3 and 4 change places."""
     return _four("F6", stride, rows=4)
 
 
-@figure(
-    "TK24",
-    "F7",
-    title="Four neurons, those of one class first: the same end",
-    quick=QUICK,
-    full=FULL,
-)
+@figure("TK24", "F7", title="Four neurons, those of one class first: the same end", **STRIDES)
 def figure7(*, stride: int, seed: int = 0) -> Drawn:
     """Figure 7: both neurons of the first class grow before those of the second."""
     return _four("F7", stride, rows=4)
@@ -244,8 +223,8 @@ def gathered(run: Trajectory) -> dict[str, Any]:
     "TK24",
     "F2",
     title="XOR-like data: a wide network gathers on four directions",
-    quick={**WIDE_QUICK},
-    full={**WIDE},
+    quick=WIDE_QUICK,
+    full=WIDE,
     claims=("TK24-L5.2", "TK24-T4.1", "TK24-L5.5"),
 )
 def figure2(*, seed: int = 0, **settings: Any) -> Drawn:
@@ -259,14 +238,9 @@ def figure2(*, seed: int = 0, **settings: Any) -> Drawn:
         run = wide_run(alpha, settings, save=every(64))
         found = gathered(run)
         numbers[name] = found
-        norms.append(
-            Panel(
-                [Line(run.steps, run["frobenius"])],
-                f"angle {name} between the classes",
-                "epoch",
-                "Frobenius norm of W",
-            )
-        )
+        title = f"angle {name} between the classes"
+        line = Line(run.steps, run["frobenius"])
+        norms.append(Panel([line], title, "epoch", "Frobenius norm of W"))
         scatters.append(_scatter(run, name))
         seen += _gathering(found, name, full)
         summary.append(
@@ -308,15 +282,9 @@ def start_law(seed: int, draws: int = 4000) -> list[Comparison]:
     net = initialize(problem, draws, scale=2.0**-7, kind="pytorch", rng=seed)
     made = []
     for name, part, fan in (("inner", net.W, problem.d), ("outer", net.a, draws)):
-        size = 2.0**-7 / math.sqrt(3 * fan)
-        made.append(
-            equals(
-                np.sqrt(np.mean(part**2)) / size,
-                1.0,
-                tolerance=2 / math.sqrt(part.size),
-                what=f"{name} weights at the start, root mean square",
-            )
-        )
+        ratio = np.sqrt(np.mean(part**2)) / (2.0**-7 / math.sqrt(3 * fan))
+        what = f"{name} weights at the start, root mean square"
+        made.append(equals(ratio, 1.0, tolerance=2 / math.sqrt(part.size), what=what))
     return made
 
 
@@ -340,18 +308,12 @@ def _gathering(found: dict[str, Any], name: str, full: bool) -> list[Comparison]
         at_most(U.max() / U.min(), 1.01 if full else 1.05, what=f"ratio of group norms, {name}"),
     ]
     if full:
+        off = found["largest_share_off_the_directions"]
+        angle = found["angle_within_which_95_percent_lie"]
         made += [
             equals(found["start"], 0.291, tolerance=0.002, what=f"initial norm, {name}"),
-            at_most(
-                found["largest_share_off_the_directions"],
-                1e-5,
-                what=f"largest share of a neuron off them, {name}",
-            ),
-            at_most(
-                found["angle_within_which_95_percent_lie"],
-                within,
-                what=f"angle within which 95 % of neurons lie, {name}",
-            ),
+            at_most(off, 1e-5, what=f"largest share of a neuron off them, {name}"),
+            at_most(angle, within, what=f"angle within which 95 % of neurons lie, {name}"),
         ]
     return made
 
@@ -420,12 +382,5 @@ def _power(x: tuple[float, ...], y: list[float], power: int, name: str, title: s
     """Measured errors beside a power law through the last one."""
     at = np.array(x)
     law = Line(at, y[-1] * (at / at[-1]) ** power, f"slope {power}", "0.6")
-    return Panel(
-        [law, Points(at, y, "measured", "tab:blue")],
-        title,
-        name,
-        "error (rad)",
-        "log",
-        "log",
-        legend="upper left",
-    )
+    traces = [law, Points(at, y, "measured", "tab:blue")]
+    return Panel(traces, title, name, "error (rad)", "log", "log", legend="upper left")
