@@ -104,7 +104,7 @@ def test_mmv24(with_states):
     names = ("MMV24-P46", "MMV24-L12/repaired/classes", "MMV24-T1.2a", "MMV24-INV", "MMV24-T1.2c")
     for name in names:
         assert status_of(name, good) is Status.HOLDS
-    grown = int(np.argmax(good.path[-1].log_norms))
+    grown = int(np.argmax(good.path()[-1].log_norms))
 
     def turn(W, a):
         W[150:200, grown] *= -1

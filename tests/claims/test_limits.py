@@ -7,7 +7,7 @@ from reluflow import Network, Problem
 from reluflow.claims.limits import rate_seen, tends_to_zero
 from reluflow.claims.verdict import Status
 from reluflow.papers.llwa21.claims import limit
-from reluflow.papers.llwa21.runs import recorded, smoothed
+from reluflow.papers.llwa21.runs import recorded_run, smoothed_margin
 
 X = np.geomspace(10.0, 1e4, 40)
 
@@ -58,7 +58,7 @@ def test_a_sliding_neuron_has_the_best_slope_at_its_kink():
         net = Network([[off, 30.0]], [30.0])
         angles.append(limit.off_radial(OneRecord(problem, net), 0))
     assert angles == pytest.approx([angles[0]] * 3, rel=1e-9)
-    sides = [smoothed(problem, Network([[off, 30.0]], [30.0]))[2] for off in (1e-17, -1e-17)]
+    sides = [smoothed_margin(problem, Network([[off, 30.0]], [30.0]))[2] for off in (1e-17, -1e-17)]
     assert sides[0] != pytest.approx(sides[1], rel=1e-3)  # what the sign of rounding would say
 
 
@@ -70,7 +70,7 @@ class OneRecord:
 
 
 def test_the_sine_is_a_sine():
-    evidence = recorded(seed=0, m=6, q_min=500.0)
+    evidence = recorded_run(seed=0, m=6, q_min=500.0)
     shown = limit.settling_records(evidence)
     sines = [limit.off_radial(evidence, i) for i in shown]
     assert all(0.0 <= sine <= 1.0 for sine in sines)

@@ -31,14 +31,18 @@ from reluflow.papers.llwa21.claims import (
     symmetric,
 )
 from reluflow.papers.llwa21.claims.assumptions import late_errors, plus_is_longer
-from reluflow.papers.llwa21.claims.general import counterexample, negatives_weak_at_dual, principal
+from reluflow.papers.llwa21.claims.general import (
+    counterexample,
+    has_principal_direction,
+    negatives_weak_at_dual,
+)
 from reluflow.papers.llwa21.runs import (
     early_rate,
     embed,
     m_distance,
-    recorded,
+    recorded_run,
     sides,
-    smoothed,
+    smoothed_margin,
     sup_error,
 )
 from reluflow.problem.losses import Logistic
@@ -112,12 +116,12 @@ def test_smoothed_margin_and_its_gradient(seed, log_size):
     def network(t):
         return Network(t[:12].reshape(4, 3), t[12:])
 
-    value, along, across = smoothed(problem, network(theta))
+    value, along, across = smoothed_margin(problem, network(theta))
     assert value == pytest.approx(kkt(problem, network(theta)).smoothed_margin, rel=1e-9, abs=1e-12)
     step = 1e-6 * math.exp(log_size) * np.eye(16)
     grad = np.array(
         [
-            smoothed(problem, network(theta + h))[0] - smoothed(problem, network(theta - h))[0]
+            np.subtract(*(smoothed_margin(problem, network(theta + s * h))[0] for s in (1, -1)))
             for h in step
         ]
     ) / (2e-6 * math.exp(log_size))
@@ -220,7 +224,7 @@ def test_departures_need_alignment(monkeypatch):
 
 
 def test_late_phase(with_states):
-    good = recorded(seed=0, m=6, q_min=500.0)
+    good = recorded_run(seed=0, m=6, q_min=500.0)
     for name in ("T3.1", "TF.9", "LB.20"):
         assert status_of(name, good) is Status.HOLDS
 
@@ -252,7 +256,7 @@ def _last(states, count):
 
 def test_residuals_must_fall_over_the_last_decade(with_states):
     """A direction that stands still a little off its limit passes every other comparison."""
-    good = recorded(seed=0, m=6, q_min=500.0)
+    good = recorded_run(seed=0, m=6, q_min=500.0)
     first, last = limit.decade(good)
 
     def stand(W, a):
@@ -267,14 +271,14 @@ def test_residuals_must_fall_over_the_last_decade(with_states):
 
 
 def test_a_run_between_two_kkt_directions_has_not_settled():
-    late = recorded(seed=6, m=6, q_min=500.0)
-    assert limit.settled(recorded(seed=0, m=6, q_min=500.0)).ok
+    late = recorded_run(seed=6, m=6, q_min=500.0)
+    assert limit.settled(recorded_run(seed=0, m=6, q_min=500.0)).ok
     assert limit.settled(late).ok is None
     assert status_of("T3.1", late) is Status.UNDECIDED
 
 
 def test_loss_vanishes(with_states):
-    good = recorded(seed=0, m=6, q_min=500.0, kind="balanced")
+    good = recorded_run(seed=0, m=6, q_min=500.0, kind="balanced")
     assert status_of("TB.19", good) is Status.HOLDS
     who = int(np.flatnonzero(limit.leaders(good))[0])
 
@@ -292,7 +296,7 @@ def test_loss_vanishes(with_states):
 
 
 def test_pull_along_a_separator(monkeypatch):
-    good = recorded(seed=0, m=6, q_min=500.0)
+    good = recorded_run(seed=0, m=6, q_min=500.0)
     true = limit.velocity
     monkeypatch.setattr(limit, "velocity", lambda p, net: tuple(v / 2 for v in true(p, net)))
     assert status_of("LB.20", good) is Status.FAILS
@@ -317,7 +321,7 @@ def test_two_neurons(with_states):
         W[-1, 0] = W[-1, 0, ::-1]
 
     bad = Evidence.of(good.problem, with_states(good.run, turn))
-    assert symmetric.half(bad)[0].status is Status.FAILS
+    assert symmetric.tends_to_half(bad)[0].status is Status.FAILS
     one = Evidence(good.problem, good.start, replace(good.run, networks=_last(good.path, 2)))
     assert status_of("T5.5/repaired", one) is Status.OUT_OF_SCOPE  # nothing to compare with
     same_side = Network(good.start.W, np.abs(good.start.a), leak=0.5)
@@ -327,7 +331,7 @@ def test_two_neurons(with_states):
 
 
 def test_theorem_4_3_asks_for_a_small_start_of_both_signs():
-    good = recorded(seed=0, m=6, q_min=500.0)
+    good = recorded_run(seed=0, m=6, q_min=500.0)
     assert status_of("T4.3", good) is Status.HOLDS
     assert status_of("T4.3", started(good, good.start.scaled(9.0))) is Status.OUT_OF_SCOPE
     one_sided = Network(good.start.W, 1e-3 + 0 * good.start.a)
@@ -370,7 +374,7 @@ def test_theorem_4_2_sees_another_function(monkeypatch):
 
 
 def test_theorem_4_3_sees_a_bend():
-    good = recorded(seed=0, m=6, q_min=500.0)
+    good = recorded_run(seed=0, m=6, q_min=500.0)
     W, a = good.final.weights()
     W = W + 0.2 * np.roll(W, 1, axis=1)
     assert late_errors(ended(good, Network(W, a, leak=0.5)))[2].status is Status.FAILS
@@ -535,20 +539,22 @@ def test_swapped_slopes_fail_without_symmetry():
     found = np.inf
     for _ in range(300):
         u1, u2 = problem.known["w_star"] + 2 * rng.standard_normal((2, 2))
-        found, _ = symmetric._swapped(half, u1, u2, found, 0)
+        found = min([found, *symmetric._swapped_sums(half, u1, u2)])
     assert found < 0.9
 
 
 def test_near_a_maximum(monkeypatch):
     assert of_experiment("T5.6") is Status.HOLDS
-    true = local.returns
-    monkeypatch.setattr(local, "returns", lambda *args: ended(true(*args), true(*args).path[0]))
+    true = local.returning_run
+    monkeypatch.setattr(
+        local, "returning_run", lambda *args: ended(true(*args), true(*args).path()[0])
+    )
     assert experiment_misses("T5.6")
 
 
 def test_sweep_near_a_maximum(monkeypatch, with_states):
     assert of_experiment("LF.11") is Status.HOLDS
-    true = local.returns
+    true = local.returning_run
 
     def shake(W, a):
         W[-5::2] += 0.1 * np.abs(W).max()
@@ -557,7 +563,7 @@ def test_sweep_near_a_maximum(monkeypatch, with_states):
         evidence = true(*args)
         return Evidence.of(evidence.problem, with_states(evidence.run, shake))
 
-    monkeypatch.setattr(local, "returns", shaken)
+    monkeypatch.setattr(local, "returning_run", shaken)
     assert experiment_misses("LF.11")
 
 
@@ -587,7 +593,7 @@ def test_desingularising_sees_a_flatter_margin(monkeypatch):
 
 
 def test_one_neuron_wins():
-    good = one_neuron.trained(seed=0, q_min=100.0)
+    good = one_neuron.trained_run(seed=0, q_min=100.0)
     assert status_of("TA.7/repaired", good) is Status.HOLDS
     p = good.problem
     best = max_margin(p).network
@@ -679,7 +685,7 @@ def test_slips_see_the_printed_formula(monkeypatch):
 
 
 def test_mirrored_hints():
-    good = one_neuron.trained(seed=0, mirror=True, q_min=100.0)
+    good = one_neuron.trained_run(seed=0, mirror=True, q_min=100.0)
     assert status_of("TA.10", good) is Status.HOLDS
     better = ended(good, max_margin(good.problem).network.scaled(3.0))
     assert misses("TA.10", better)
@@ -712,13 +718,13 @@ def test_one_neuron_alone(with_states):
 
 def test_hints():
     assert [c.status for c in hints.thresholds(0.1)] == [Status.HOLDS, Status.HOLDS]
-    assert hints.noted(0.05, 2.4).status is Status.FAILS
+    assert hints.noted_ratio(0.05, 2.4).status is Status.FAILS
     problem = datasets.figure1_right(eps=0.1)
     other = max_margin(problem).network
     assert hints.limit_error(problem, other) > 0.1
     one = hints.single_neuron(problem, 1)[0]
     assert hints.limit_error(problem, one) < 1e-12
-    found = np.array(hints.others(datasets.figure1_middle(), 0))
+    found = np.array(hints.other_neurons(datasets.figure1_middle(), 0))
     assert found.shape == (20, 2)
     assert (found[:, 0] >= math.sqrt(0.5) * found[:, 1] * (1 - 1e-9)).all()
     away = Evidence.of(Problem(problem.X, -problem.y, Logistic(), 0.5))
@@ -726,16 +732,16 @@ def test_hints():
 
 
 def test_principal_directions():
-    assert principal(Evidence.of(datasets.figure1_right())).ok
+    assert has_principal_direction(Evidence.of(datasets.figure1_right())).ok
     wide = Problem(np.array([[0.1, 5.0], [0.1, -5.0], [1.0, 0.0]]), np.ones(3), Logistic(), 0.5)
-    assert principal(Evidence.of(wide)).ok is False  # A.2 fails too
+    assert has_principal_direction(Evidence.of(wide)).ok is False  # A.2 fails too
     large = Problem(np.ones((300, 100)), np.ones(300), Logistic(), 0.5)
-    assert principal(Evidence.of(large)).ok is None
+    assert has_principal_direction(Evidence.of(large)).ok is None
 
 
 def test_local_maxima_and_duality():
-    assert support.with_negative(counterexample().problem, np.array([1e-3])) > 1 + 1e-4
-    assert support.with_negative(datasets.figure1_right(eps=0.1), np.array([1e-3])) <= 1
+    assert support.margin_with_negative(counterexample().problem, np.array([1e-3])) > 1 + 1e-4
+    assert support.margin_with_negative(datasets.figure1_right(eps=0.1), np.array([1e-3])) <= 1
     problem = counterexample().problem
     flipped = Problem(problem.X, -problem.y, Logistic(), 0.5)
     best = max_margin(problem, "network", -1).upper_bound
@@ -800,7 +806,7 @@ def test_one_kkt_function(monkeypatch):
 def test_a_bent_direction_is_no_kkt_function(monkeypatch):
     good = orthogonal.exact_kkt(0)
     bent = Network(good.final.W + 0.1, good.final.a)
-    monkeypatch.setattr(orthogonal, "allowed", lambda evidence: (1e-3, 1e-3))
+    monkeypatch.setattr(orthogonal, "allowed_errors", lambda evidence: (1e-3, 1e-3))
     evidence = Evidence.of(good.problem, bent)
     assert orthogonal.one_function(evidence)[0].status is Status.FAILS
     assert orthogonal.solves_q(evidence, False)[0].status is Status.FAILS

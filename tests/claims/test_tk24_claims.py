@@ -38,12 +38,12 @@ from reluflow.papers.tk24.claims.late import (
     distance,
     ending,
     margin_ratio,
-    moved,
+    perturb,
     theta_mm,
     wide_start,
 )
 from reluflow.papers.tk24.claims.sphere import Sphere, ball_draw, measured_rate, ridge
-from reluflow.papers.tk24.claims.xor import caught, miss_one
+from reluflow.papers.tk24.claims.xor import miss_one, share_caught
 
 DEEP = {"TK24-F3", "TK24-F4", "TK24-F8", "TK24-F9", "TK24-F10", "TK24-CIFAR"}
 
@@ -264,7 +264,7 @@ def test_four_neurons_at_the_top_lose_margin_in_every_direction():
     net = theta_mm(problem)
     unit = Network(net.W / math.sqrt(8), net.a / math.sqrt(8))
     for _ in range(50):
-        other = moved(unit, rng, 1e-3)
+        other = perturb(unit, rng, 1e-3)
         assert distance(unit, other) == pytest.approx(1e-3)
         assert margin_ratio(problem, other) < 1
 
@@ -306,7 +306,7 @@ def test_constants_of_the_margin():
 def test_caps_by_inclusion_and_exclusion():
     """Four neurons, one in each of four cells of probability 1/4: 4!/4^4."""
     assert miss_one(3, 0.0) == pytest.approx(0.75)
-    share = caught(np.random.default_rng(0), 4, 3, 0.0, 50_000)
+    share = share_caught(np.random.default_rng(0), 4, 3, 0.0, 50_000)
     assert share == pytest.approx(math.factorial(4) / 4**4, abs=0.006)
     assert miss_one(5, 0.2) > miss_one(5, 0.1) > 0.75
 

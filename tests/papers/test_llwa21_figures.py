@@ -105,7 +105,7 @@ def test_sweeps_keep_the_draw_at_every_scale(monkeypatch):
     note.__module__, note.__qualname__ = llwa21_trained.__name__, "end_of"
     resolve.cache_clear()  # sweeps find a task by its name and remember it
     try:
-        found = llwa21_trained.swept("hard", [1e-1, 1e-3], 3, 10.0, seed=0)
+        found = llwa21_trained.sweep_scales("hard", [1e-1, 1e-3], 3, 10.0, seed=0)
     finally:
         resolve.cache_clear()
     draws = {scale: [s for at, s in seen if at == scale] for scale in (1e-1, 1e-3)}

@@ -59,7 +59,7 @@ def test_a_run_that_does_not_end_equal_is_seen():
 @ENDS
 def test_wide_network_quick(alpha, end):
     run = tk24.wide_run(alpha, tk24.WIDE_QUICK)
-    found = tk24.gathered(run)
+    found = tk24.gathering_of(run)
     assert found["start"] == pytest.approx(0.073, abs=0.005)
     assert found["end"] == pytest.approx(end, abs=0.06)
     assert found["share_on_extremal_directions"] > 0.999
@@ -67,7 +67,7 @@ def test_wide_network_quick(alpha, end):
 
 def test_an_untrained_wide_network_does_not_gather():
     run = tk24.wide_run(math.pi / 2, {**tk24.WIDE_QUICK, "epochs": 100})
-    found = tk24.gathered(run)
+    found = tk24.gathering_of(run)
     seen = tk24._gathering(found, "pi/2", full=False)
     assert [c.status for c in seen].count(Status.FAILS) >= 2
 
@@ -91,7 +91,7 @@ def test_distance_from_the_nominal_directions():
 @ENDS
 def test_wide_network_full(alpha, end):
     """0.29 -> about 5.54 and 5.90; the sample is ours, so the end varies by a few hundredths."""
-    found = tk24.gathered(tk24.wide_run(alpha))
+    found = tk24.gathering_of(tk24.wide_run(alpha))
     assert found["start"] == pytest.approx(0.291, abs=0.002)
     assert found["end"] == pytest.approx(end, abs=0.06)
     assert found["share_on_extremal_directions"] > 0.9999

@@ -49,14 +49,14 @@ def certify(
         check UNDECIDED with the reason in ``note``.
     """
     evidence = Evidence.of(problem, run_or_net, start)
-    chosen = named(claims) if claims is not None else applicable(evidence)
+    chosen = checks_named(claims) if claims is not None else applicable_checks(evidence)
     verdicts = [try_evaluate(check, evidence) for check in chosen]
     if folder is not None:
         write_certificates(evidence, folder)
     return verdicts
 
 
-def applicable(evidence: Evidence) -> list[Check]:
+def applicable_checks(evidence: Evidence) -> list[Check]:
     """Checks whose needs the evidence meets; slips, misprinted clauses and controls left out."""
     found = [
         check
@@ -68,7 +68,7 @@ def applicable(evidence: Evidence) -> list[Check]:
     return _in_order(found)
 
 
-def named(claims: str | Sequence[str]) -> list[Check]:
+def checks_named(claims: str | Sequence[str]) -> list[Check]:
     """Checks of the given ids and papers; an id that only makes its own experiment is an error."""
     wanted = [claims] if isinstance(claims, str) else list(claims)
     found: dict[str, Check] = {}

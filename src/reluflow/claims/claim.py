@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from reluflow.claims import SOURCES
 from reluflow.claims.evidence import NEEDS, Evidence
@@ -57,6 +57,7 @@ class Found:
 
 
 Outcome = Comparison | Sequence[Comparison] | Found
+F = TypeVar("F", bound=Callable[..., Outcome])  # a check that a decorator leaves as it is
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def claim(
     given: Sequence[Predicate] = (),
     example: Callable[..., Evidence] | None = None,
     **wording: Unpack[Wording],
-) -> Callable[[Callable[[Evidence], Outcome]], Callable[[Evidence], Outcome]]:
+) -> Callable[[F], F]:
     """Register a function of the evidence as the check of a claim.
 
     Parameters
@@ -181,7 +182,7 @@ def claim(
         not.
     """
 
-    def wrap(check: Callable[[Evidence], Outcome]) -> Callable[[Evidence], Outcome]:
+    def wrap(check: F) -> F:
         rests_on = {"needs": tuple(needs), "given": tuple(given)}
         _register(id, check.__module__, wording, check=check, example=example, **rests_on)
         return check
@@ -189,15 +190,13 @@ def claim(
     return wrap
 
 
-def experiment(
-    id: str, **wording: Unpack[Wording]
-) -> Callable[[Callable[..., Outcome]], Callable[..., Outcome]]:
+def experiment(id: str, **wording: Unpack[Wording]) -> Callable[[F], F]:
     """Register a function that makes its own data: called with ``seed`` and sized settings.
 
     The parameters are those of :func:`claim`.
     """
 
-    def wrap(make: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    def wrap(make: F) -> F:
         _register(id, make.__module__, wording, experiment=make)
         return make
 

@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Indices
 from reluflow.prediction.process import JumpProcess
 from reluflow.trajectory import Trajectory
 
@@ -183,13 +182,13 @@ def _rest(times: Array, loss: Array, start: float | None, stop: float | None) ->
 def _sizes(run: Trajectory, at: int | None) -> Array | None:
     """log|w_j| of a record, if it was kept."""
     if at is not None and run.networks is not None:
-        return run.networks[at].log_norms
+        return np.asarray(run.networks[at].log_norms)
     if at is not None and "log_norms" in run.observables:
         return np.asarray(run["log_norms"][at])
     return None
 
 
-def _held(logs: Array | None, neurons: NDArray) -> float | None:
+def _held(logs: Array | None, neurons: Indices) -> float | None:
     """Share of sum_j |w_j|^2 that belongs to some neurons (starts are balanced)."""
     if logs is None or not np.isfinite(logs.max()):
         return None

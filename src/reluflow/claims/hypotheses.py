@@ -147,7 +147,7 @@ def balance(W: Array, a: Array) -> Array:
     safe = np.where(top > 0, top, 1.0)
     a2, w2 = np.square(a / safe), np.sum(np.square(W / safe[..., None]), axis=-1)
     total = a2 + w2
-    return np.divide(a2 - w2, total, out=np.zeros_like(total), where=total > 0)
+    return np.asarray(np.divide(a2 - w2, total, out=np.zeros_like(total), where=total > 0))
 
 
 def least_cosine(problem: Problem) -> float:

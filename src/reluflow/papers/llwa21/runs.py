@@ -83,7 +83,9 @@ def margin(problem: Problem, net: Network) -> float:
     return least_margin(problem, net) / net.norm2
 
 
-def until(problem: Problem, net: Network, q: float, save: Any = None, **options: Any) -> Evidence:
+def flow_until(
+    problem: Problem, net: Network, q: float, save: Any = None, **options: Any
+) -> Evidence:
     """The flow in the clock of the loss until q_min >= q, which L = e^{-q}/n ensures."""
     stop = loss_below(log=-q - float(np.log(problem.n)))
     saved = [0.0] if save is None else save
@@ -97,11 +99,11 @@ def states_at(problem: Problem, start: Network, times: Array | list[float]) -> E
 
 
 @cache
-def recorded(seed: int, m: int, q_min: float, kind: str = "gaussian") -> Evidence:
+def recorded_run(seed: int, m: int, q_min: float, kind: str = "gaussian") -> Evidence:
     """Symmetric data, a start of size 1e-4, recorded all the way to a large margin."""
     problem = datasets.symmetric_separable(rng=seed)
     net = initialize(problem, m, scale=1e-4, kind=kind, normalize="none", rng=seed)
-    return until(problem, net, q_min, save=every(0.25))
+    return flow_until(problem, net, q_min, save=every(0.25))
 
 
 def margins_along(evidence: Evidence) -> Array:
@@ -178,7 +180,7 @@ def log_sums(problem: Problem, f: Array) -> tuple[float, float]:
     return S, float(np.log(-np.expm1(-S))) if S > 1e-8 else log_S - S / 2
 
 
-def smoothed(problem: Problem, net: Network) -> tuple[float, float, float]:
+def smoothed_margin(problem: Problem, net: Network) -> tuple[float, float, float]:
     r"""gt and |theta| times the radial and the tangential part of a subgradient of gt.
 
     gt = Q/\|theta\|^2 with Q = -log(e^{nL} - 1), whose gradient is sum_i p_i grad q_i with

@@ -63,34 +63,34 @@ plus_is_longer = longer_mean("|mu+| > |mu-| (A.3)", 1)
 minus_is_longer = longer_mean("|mu+| < |mu-| (A.8)", -1)
 
 
-def symmetric(seed: int) -> Evidence:
+def on_symmetric_data(seed: int) -> Evidence:
     """Separable symmetric data."""
     return Evidence.of(datasets.symmetric_separable(rng=seed))
 
 
-def hinted(seed: int) -> Evidence:
+def on_hinted_data(seed: int) -> Evidence:
     """Data with three hints (Figure 1 right)."""
     return Evidence.of(datasets.figure1_right())
 
 
-def mirrored(seed: int) -> Evidence:
+def on_mirrored_hints(seed: int) -> Evidence:
     """The same with labels and points flipped."""
     p = datasets.figure1_right()
     return Evidence.of(Problem(-p.X, -p.y, p.loss, p.leak, name="mirrored hints"))
 
 
-def separable_data(seed: int) -> Evidence:
+def on_separable_data(seed: int) -> Evidence:
     """Positively correlated data, which are orthogonally separable."""
     return Evidence.of(datasets.separable(0.4, 10, 3, rng=seed))
 
 
-assumption("LLWA21-A3.2", margin_loss, separable, example=symmetric)
-assumption("LLWA21-A4.1", margin_loss, symmetric_data, example=symmetric)
-assumption("LLWA21-A4.5", margin_loss, off_the_mean, example=symmetric)
-assumption("LLWA21-A.2", margin_loss, means_separate, example=hinted)
-assumption("LLWA21-A.3", margin_loss, plus_is_longer, example=hinted)
-assumption("LLWA21-A.8", margin_loss, minus_is_longer, example=mirrored)
-assumption("LLWA21-DefH.1", margin_loss, orthogonally_separable, example=separable_data)
+assumption("LLWA21-A3.2", margin_loss, separable, example=on_symmetric_data)
+assumption("LLWA21-A4.1", margin_loss, symmetric_data, example=on_symmetric_data)
+assumption("LLWA21-A4.5", margin_loss, off_the_mean, example=on_symmetric_data)
+assumption("LLWA21-A.2", margin_loss, means_separate, example=on_hinted_data)
+assumption("LLWA21-A.3", margin_loss, plus_is_longer, example=on_hinted_data)
+assumption("LLWA21-A.8", margin_loss, minus_is_longer, example=on_mirrored_hints)
+assumption("LLWA21-DefH.1", margin_loss, orthogonally_separable, example=on_separable_data)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -191,7 +192,7 @@ def good_embeddings(seed: int, draws: int) -> list[Comparison]:
     mu = sides(problem)[0]
     found = []
     for m, factor in ((2, 1.0), (4, 0.5), (6, 2.0)):
-        law = {"kind": "gaussian", "normalize": "none", "outer_factor": factor}
+        law: dict[str, Any] = {"kind": "gaussian", "normalize": "none", "outer_factor": factor}
         net = initialize(problem, m * draws, scale=1.0, rng=seed + m, **law)
         b = (net.W @ mu / np.linalg.norm(mu) + net.a).reshape(draws, m)
         share = float(np.mean((b > 0).any(axis=1) & (b < 0).any(axis=1)))

@@ -250,7 +250,7 @@ LARGER = (-16.0, -22.0, -28.0)  # log sigma at which negative neurons are still 
 SIZES = (0.08, 0.04, 0.02)  # r times the largest |b_k|
 
 
-def given(problem: Problem) -> list[Hypothesis]:
+def hypotheses_of(problem: Problem) -> list[Hypothesis]:
     """A.2 and A.3 of the data."""
     evidence = Evidence.of(problem)
     return [means_separate(evidence), plus_is_longer(evidence)]
@@ -286,12 +286,12 @@ def slopes_after_t0(g: Growth) -> Array:
 def grows_in_its_cone(seed: int, m: int) -> Found:
     """Order 3 in r, |b_k| of both signs, and the rates |mu+-|/2 as slopes of log|w_k|."""
     g = growth(seed, m)
-    off = _off(slopes_after_t0(g), g, 0.5).max()
+    off = _relative_error(slopes_after_t0(g), g, 0.5).max()
     rate = at_most(off, 1e-6, what="slopes of log|w_k| against |mu+-|/2, relative")
-    return Found([*_orders(g), rate], given(g.problem))
+    return Found([*_orders(g), rate], hypotheses_of(g.problem))
 
 
-def _off(slopes: Array, g: Growth, factor: float) -> Array:
+def _relative_error(slopes: Array, g: Growth, factor: float) -> Array:
     """|slope / (factor |mu+-|) - 1| of each neuron, mu+ for a > 0 and mu- for a < 0."""
     _, plus, minus = (float(np.linalg.norm(v)) for v in sides(g.problem))
     rates = factor * np.where(g.net.a > 0, plus, minus)
@@ -313,12 +313,13 @@ def rates_in_the_proof(seed: int, m: int) -> Found:
     times = [g.T0 + (g.after(log, math.log(SIZES[-1]) - g.unit) - g.T0) / 2 for log in LOGS]
     sizes = [g.at(log, [time])[0].log_norms for log, time in zip(LOGS, times, strict=True)]
     falls = np.polyfit(LOGS, np.array(sizes), 1)[0][up]
+    meant, printed = (_relative_error(slopes, g, factor) for factor in (0.5, 1.0))
     comparisons = [
-        at_most(_off(slopes, g, 0.5).max(), 1e-6, what="slopes of log|w_k| against |mu+-|/2"),
-        at_least(_off(slopes, g, 1.0).min(), 0.4, what="and against |mu+-| (1/2)"),
+        at_most(meant.max(), 1e-6, what="slopes of log|w_k| against |mu+-|/2"),
+        at_least(printed.min(), 0.4, what="and against |mu+-| (1/2)"),
         at_least(falls.min(), 0.4, what="d log|b| / d log sigma at half of T1, a > 0 (1/2)"),
     ]
-    return Found(comparisons, given(g.problem))
+    return Found(comparisons, hypotheses_of(g.problem))
 
 
 @experiment("LLWA21-LG.8", quick={"m": 4}, full={"m": 20})
@@ -340,7 +341,7 @@ def follows_one(seed: int, m: int) -> Found:
             at_least(slope, 0.8 * g.kappa, what="order of the error in sigma, kappa expected"),
             at_least(up, 1, what="neurons with a > 0"),
         ],
-        given(g.problem),
+        hypotheses_of(g.problem),
     )
 
 
@@ -368,4 +369,4 @@ def one_neuron_with_the_printed_rate(seed: int, m: int) -> Found:
         at_most(abs(meant - 1), 1e-3, what="||theta(T12)|_M over its limit's - 1|, |mu+|/2"),
         at_most(printed, 1e-3, what="|theta(T12)|_M over its limit's with |mu+|"),
     ]
-    return Found(comparisons, given(g.problem))
+    return Found(comparisons, hypotheses_of(g.problem))

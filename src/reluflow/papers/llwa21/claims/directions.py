@@ -16,7 +16,7 @@ from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import margin_bound, max_margin
-from reluflow.papers.llwa21.claims.assumptions import symmetric
+from reluflow.papers.llwa21.claims.assumptions import on_symmetric_data
 from reluflow.papers.llwa21.runs import best_network, direction, least_margin, sup_error
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
@@ -24,7 +24,7 @@ from reluflow.problem.losses import Logistic
 NEAR = 0.01  # KKT residual up to which a direction is taken for nearly KKT
 
 
-@claim("LLWA21-T4.2", given=[margin_loss, separable, symmetric_data], example=symmetric)
+@claim("LLWA21-T4.2", given=[margin_loss, separable, symmetric_data], example=on_symmetric_data)
 def largest_margin(evidence: Evidence) -> list[Comparison]:
     """gamma_max = (1 + leak)/4 gamma* over networks of any width, with (1 + leak)/4 <w*, x>."""
     p = evidence.problem
@@ -113,7 +113,7 @@ def only_balanced_is_kkt(seed: int, factor: float) -> list[Comparison]:
     ]
 
 
-def bent(leak: float) -> list[Comparison]:
+def bent_kkt_point(leak: float) -> list[Comparison]:
     """The explicit nonlinear direction of Figure 1 left: KKT, but not the largest margin."""
     problem = datasets.figure1_left(leak=leak)
     known = problem.known
@@ -131,14 +131,16 @@ def bent(leak: float) -> list[Comparison]:
 @experiment("LLWA21-I1a")
 def bent_without_leak(seed: int) -> list[Comparison]:
     """Leak 0: margin .207107 against .25."""
-    return [*bent(0.0), equals(bent(0.0)[2].measured, 0.207107, tolerance=5e-7, what="margin")]
+    found = bent_kkt_point(0.0)
+    return [*found, equals(found[2].measured, 0.207107, tolerance=5e-7, what="margin")]
 
 
 @experiment("LLWA21-I1b", quick={"leaks": (0.3, 0.5)}, full={"leaks": (0.1, 0.3, 0.5, 0.7, 0.9)})
 def bent_with_leak(seed: int, leaks: Any) -> list[Comparison]:
     """Leak 1/2: margin .356107 against .375."""
-    found = [c for leak in leaks for c in bent(float(leak))]
-    return [*found, equals(bent(0.5)[2].measured, 0.356107, tolerance=5e-7, what="margin, leak .5")]
+    found = [c for leak in leaks for c in bent_kkt_point(float(leak))]
+    margin = bent_kkt_point(0.5)[2].measured
+    return [*found, equals(margin, 0.356107, tolerance=5e-7, what="margin, leak .5")]
 
 
 def pair(w: Array, kind: int) -> Network:

@@ -33,7 +33,11 @@ from reluflow.network import Network
 from reluflow.optimum.linear import LinearMargin
 from reluflow.optimum.max_margin import max_margin
 from reluflow.optimum.stationarity import stationarity
-from reluflow.papers.llwa21.claims.assumptions import hinted, means_separate, mirrored
+from reluflow.papers.llwa21.claims.assumptions import (
+    means_separate,
+    on_hinted_data,
+    on_mirrored_hints,
+)
 from reluflow.papers.llwa21.runs import branchings, in_unit_ball, least_margin, sides
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
@@ -42,7 +46,7 @@ SUPPORT_TOL = 1e-7  # relative, for equal margins on the support set
 CLOSE = 1e-6  # relative, below which two margins are not told apart
 
 
-def optimised(name: str) -> Callable[[Callable[[Evidence], Any]], Predicate]:
+def decided_by_optimisation(name: str) -> Callable[[Callable[[Evidence], Any]], Predicate]:
     """A hypothesis decided by optimisation, and left open on data too large for that."""
 
     def wrap(test: Callable[[Evidence], Any]) -> Predicate:
@@ -64,8 +68,8 @@ def principal_gap(problem: Problem, w: Array) -> float:
     return min(c, c * problem.leak * float(along.mean()) - float(across.mean() * across.max()))
 
 
-@optimised("a principal direction exists (A.1)")
-def principal(evidence: Evidence) -> tuple[bool | None, str]:
+@decided_by_optimisation("a principal direction exists (A.1)")
+def has_principal_direction(evidence: Evidence) -> tuple[bool | None, str]:
     """Tried: max-margin separators, mu, mu+, and the best nearby; A.2 is necessary (G.1)."""
     p = evidence.problem
     candidates = [max_margin(p, "linear").w, max_margin(p, "linear", 1).w, *sides(p)[:2]]
@@ -107,7 +111,7 @@ def weak_margin(name: str, sign: int) -> Predicate:
     """On the support set of w+ (w-), nets whose outer weights have the other sign stay below
     gamma+/2 (gamma-/2)."""
 
-    @optimised(name)
+    @decided_by_optimisation(name)
     def test(evidence: Evidence) -> tuple[bool | None, str]:
         lower, upper, bound = best_other(evidence.problem, sign, -sign)
         if upper < bound * (1 - CLOSE):
@@ -132,7 +136,7 @@ def dual_value(problem: Problem, sign: int) -> tuple[float, float]:
 def weak_at_dual(name: str, sign: int) -> Predicate:
     """max_u -sign sum lam*_i y_i phi(<u, x_i>) < gamma; our repair of A.5, and its mirror image."""
 
-    @optimised(name)
+    @decided_by_optimisation(name)
     def test(evidence: Evidence) -> tuple[bool, str]:
         value, gamma = dual_value(evidence.problem, sign)
         detail = f"{value:.4g} against gamma{'+' if sign > 0 else '-'} {gamma:.4g}"
@@ -167,7 +171,7 @@ def counterexample(seed: int = 0) -> Evidence:
     return Evidence.of(Problem(X, np.array([-1.0, 1.0, 1.0]), Logistic(), 0.5))
 
 
-def planar(seed: int, n: int) -> Problem:
+def planar_data(seed: int, n: int) -> Problem:
     """Random separable points in the plane."""
     rng = np.random.default_rng(seed)
     Z = np.column_stack([rng.uniform(0.2, 2.0, n), rng.standard_normal(n)])
@@ -175,12 +179,12 @@ def planar(seed: int, n: int) -> Problem:
     return Problem(y[:, None] * Z, y, Logistic(), 0.5)
 
 
-def small_mirrored(seed: int) -> Evidence:
+def on_small_mirrored_hints(seed: int) -> Evidence:
     """Mirrored hints in the unit ball."""
-    return Evidence.of(in_unit_ball(mirrored(seed).problem))
+    return Evidence.of(in_unit_ball(on_mirrored_hints(seed).problem))
 
 
-def orthogonal_symmetric(seed: int) -> Evidence:
+def on_orthogonal_symmetric_data(seed: int) -> Evidence:
     """Symmetric data with all y x in a half-right cone: orthogonally separable."""
     plus = np.abs(np.random.default_rng(seed).standard_normal((4, 3))) + 0.1
     X, y = np.vstack([plus, -plus]), np.repeat([1.0, -1.0], 4)
@@ -188,10 +192,10 @@ def orthogonal_symmetric(seed: int) -> Evidence:
 
 
 SEPARABLE = (margin_loss, some_leak, separable)
-assumption("LLWA21-A.1", *SEPARABLE, principal, example=hinted)
-assumption("LLWA21-A.5", *SEPARABLE, negatives_weak, example=hinted)
-assumption("LLWA21-A.5star", *SEPARABLE, negatives_weak_at_dual, example=hinted)
-assumption("LLWA21-A.9", *SEPARABLE, positives_weak, example=mirrored, form="repaired")
+assumption("LLWA21-A.1", *SEPARABLE, has_principal_direction, example=on_hinted_data)
+assumption("LLWA21-A.5", *SEPARABLE, negatives_weak, example=on_hinted_data)
+assumption("LLWA21-A.5star", *SEPARABLE, negatives_weak_at_dual, example=on_hinted_data)
+assumption("LLWA21-A.9", *SEPARABLE, positives_weak, example=on_mirrored_hints, form="repaired")
 NO_BRANCHING: dict[str, Any] = {
     "given": [margin_loss, some_leak, no_branching],
     "expected": Status.MET,
@@ -199,7 +203,7 @@ NO_BRANCHING: dict[str, Any] = {
 }
 
 
-@claim("LLWA21-A4.6", example=orthogonal_symmetric, **NO_BRANCHING)
+@claim("LLWA21-A4.6", example=on_orthogonal_symmetric_data, **NO_BRANCHING)
 @claim("LLWA21-A.6", example=counterexample, **NO_BRANCHING)
 def has_one_continuation(evidence: Evidence) -> list[Comparison]:
     """Nothing is compared: the hypotheses say it all."""
@@ -215,7 +219,7 @@ def one_neuron_along_the_mean(seed: int, sets: int) -> Found:
     gain, turned = 0.0, 0.0
     hypotheses: list[Hypothesis] = []
     for i in range(sets):
-        evidence = orthogonal_symmetric(seed + i)
+        evidence = on_orthogonal_symmetric_data(seed + i)
         p = evidence.problem
         hypotheses += [test(evidence) for test in (symmetric_data, means_separate)]
         silent = Network(np.zeros((1, p.d)), np.zeros(1), leak=p.leak)
@@ -294,7 +298,7 @@ def has_minus_neuron(evidence: Evidence) -> tuple[bool, str]:
 @claim(
     "LLWA21-A.9",
     form="printed",
-    example=small_mirrored,
+    example=on_small_mirrored_hints,
     given=[margin_loss, some_leak, unit_ball, separable, has_minus_neuron],
 )
 def negatives_weak_too(evidence: Evidence) -> Comparison:

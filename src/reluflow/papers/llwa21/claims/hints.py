@@ -16,17 +16,17 @@ from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.assumptions import means_separate, plus_is_longer
 from reluflow.papers.llwa21.claims.directions import NEAR
-from reluflow.papers.llwa21.claims.general import negatives_weak_at_dual, principal
-from reluflow.papers.llwa21.claims.one_neuron import flipped
+from reluflow.papers.llwa21.claims.general import has_principal_direction, negatives_weak_at_dual
+from reluflow.papers.llwa21.claims.one_neuron import flip_classes
 from reluflow.papers.llwa21.runs import (
     branchings,
+    flow_until,
     least_margin,
     margin,
     none_met,
     one_neuron_limit,
     sides,
     sup_error,
-    until,
 )
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
@@ -36,7 +36,7 @@ PROVEN = (
     mean_logistic,
     some_leak,
     separable,
-    principal,
+    has_principal_direction,
     means_separate,
     plus_is_longer,
     negatives_weak_at_dual,
@@ -56,7 +56,7 @@ def hinted_run(seed: int, m: int, sigma: float, q: float) -> Evidence:
     size = sigma / np.sqrt(problem.known["radius"])
     net = initialize(problem, m, scale=size, kind="balanced", normalize="none", rng=seed)
     reach = q if (net.a > 0).any() else min(q, 50.0)  # where it ends otherwise is plain by then
-    return until(problem, net, reach)
+    return flow_until(problem, net, reach)
 
 
 def limit_error(problem: Problem, net: Network) -> float:
@@ -93,7 +93,7 @@ def hints_win(seed: int, draws: int, m: int, q: float) -> Found:
         at_most(max(ratios, default=np.nan), 1 + 1e-6, what="margin over eps/2 there, largest"),
         at_least(min(other, 1.0), 0.1, what="sup error in draws with all a < 0 (1 without any)"),
         at_least(gain(problem)[0], 1 + 1e-6, what="largest margin over eps/2: suboptimal"),
-        *(noted(eps, value) for eps, value in RATIOS.items()),
+        *(noted_ratio(eps, value) for eps, value in RATIOS.items()),
     ]
     tests = [test(Evidence.of(problem)) for test in PROVEN]
     return Found(comparisons, [*tests, none_met(several)])
@@ -186,7 +186,7 @@ def share_of_good_draws(seed: int, draws: int) -> list[Comparison]:
     return found
 
 
-def noted(eps: float, value: float) -> Comparison:
+def noted_ratio(eps: float, value: float) -> Comparison:
     """The ratio of Figure 1 right."""
     ratio = gain(datasets.figure1_right(eps=eps))[0]
     return equals(ratio, value, tolerance=6e-4, what=f"largest margin over eps/2, eps = {eps:g}")
@@ -201,7 +201,7 @@ def single_neuron(problem: Problem, sign: int) -> tuple[Network, float]:
 
 def one_neuron_data(seed: int, sets: int) -> list[Problem]:
     """Hinted data, mirrored (gamma- > gamma+), and random separable sets in the plane."""
-    found = [flipped(datasets.figure1_right()), datasets.figure1_middle()]
+    found = [flip_classes(datasets.figure1_right()), datasets.figure1_middle()]
     for i in range(sets):
         rng = np.random.default_rng([seed, i])
         Z = np.column_stack([rng.uniform(0.3, 2.0, 6), rng.standard_normal(6)])
@@ -223,7 +223,7 @@ def one_neuron_claims(problem: Problem, seed: int) -> tuple[float, float, float,
     return found.residual, found.margin / gamma, sampled / gamma, other / gamma
 
 
-def others(problem: Problem, seed: int, count: int = 20) -> list[tuple[float, float]]:
+def other_neurons(problem: Problem, seed: int, count: int = 20) -> list[tuple[float, float]]:
     """KKT residuals of balanced neurons that separate, 0.1 or more away from w+; their sines.
 
     v = |a| w at q_min = 1 is nearly the point v+ of least norm of a convex set: v - a r, with r
@@ -268,7 +268,7 @@ def best_positive_neuron(seed: int, sets: int) -> list[Comparison]:
     """Among a >= 0: (w+, 1)/sqrt 2 is KKT with margin gamma+/2, and no other is or has more."""
     problems = one_neuron_data(seed, sets)
     rows = np.array([one_neuron_claims(p, seed) for p in problems])
-    residuals, sines = np.array([row for p in problems for row in others(p, seed)]).T
+    residuals, sines = np.array([row for p in problems for row in other_neurons(p, seed)]).T
     ratio = (residuals / sines).min()
     return [
         at_least(residuals.size, 10 * sets, what="other separating neurons looked at"),

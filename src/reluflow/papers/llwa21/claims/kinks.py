@@ -19,7 +19,7 @@ from reluflow.gradientflow.flow import flow
 from reluflow.landscape import D
 from reluflow.network import Network, initialize
 from reluflow.papers.llwa21.claims.directions import outputs_of
-from reluflow.papers.llwa21.runs import branchings, early_rate, in_unit_ball, sides, until
+from reluflow.papers.llwa21.runs import branchings, early_rate, flow_until, in_unit_ball, sides
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import HalfSquare, Logistic
 from reluflow.trajectory import Trajectory
@@ -93,7 +93,7 @@ def measure(
     return slope, energy, slid, kinks
 
 
-def _compared(slope: float, energy: float) -> list[Comparison]:
+def _compare_energy(slope: float, energy: float) -> list[Comparison]:
     return [
         at_most(slope, SLOPE, what="|theta' + subgradient of least norm|, relative"),
         at_most(energy, ENERGY, what="|integral of |velocity|^2 - fall of L| / L(0), every piece"),
@@ -110,7 +110,7 @@ def along_a_slide(seed: int, nodes: int) -> list[Comparison]:
     nets = [Network(w[None], np.array([np.linalg.norm(w)]), leak=0.2) for w in starts]
     found = [measure(VALLEY, net, 12.0, nodes) for net in nets]
     return [
-        *_compared(max(f[0] for f in found), max(f[1] for f in found)),
+        *_compare_energy(max(f[0] for f in found), max(f[1] for f in found)),
         at_least(min(f[2] for f in found), 1, what="pieces along the valley, each start"),
     ]
 
@@ -123,7 +123,7 @@ def across_kinks(seed: int, m: int, nodes: int) -> list[Comparison]:
     problem = datasets.symmetric_separable()
     net = initialize(problem, m, scale=0.3, kind="gaussian", rng=seed)
     slope, energy, _, kinks = measure(problem, net, 20.0, nodes)
-    return [*_compared(slope, energy), at_least(kinks, 1, what="kinks crossed")]
+    return [*_compare_energy(slope, energy), at_least(kinks, 1, what="kinks crossed")]
 
 
 SMALL, EPS = 1e-3, 0.1  # r and eps of Assumptions 4.6, A.6 in the flows looked at
@@ -168,7 +168,7 @@ def no_ridges(seed: int, draws: int) -> Found:
         other = Problem(problem.X, rng.permutation(problem.y), problem.loss, leak)
         control += edges(other, net)[0]
         if i < 5:
-            met += branchings(until(problem, net, 5.0))
+            met += branchings(flow_until(problem, net, 5.0))
     return Found(
         [
             at_most(ridges, 0, what="kinks that are ridges"),
@@ -203,7 +203,7 @@ def continuations(
     kinks, several = 0, 0
     for i in range(starts):
         net = one_direction_each(centres, problem.leak, np.random.default_rng([seed, i]))
-        evidence = until(problem, net, 5.0)
+        evidence = flow_until(problem, net, 5.0)
         kinks += len(evidence.trajectory().events.get("kind", ()))
         several += branchings(evidence)
     return kinks, several

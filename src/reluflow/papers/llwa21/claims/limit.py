@@ -27,14 +27,14 @@ from reluflow.papers.llwa21.runs import (
     least_margin,
     log_sums,
     margins_along,
-    recorded,
-    smoothed,
+    recorded_run,
+    smoothed_margin,
 )
 from reluflow.problem import datasets
 from reluflow.trajectory.observables import velocity
 
 RUN: dict[str, Any] = {
-    "example": recorded,
+    "example": recorded_run,
     "quick": {"m": 6, "q_min": 500.0},
     "full": {"q_min": 4000.0},
 }
@@ -71,7 +71,7 @@ def settled(evidence: Evidence) -> tuple[bool | None, str]:
     """
     p, path = evidence.problem, evidence.path()
     first, last = decade(evidence)
-    growth = smoothed(p, path[last])[0] / smoothed(p, path[first])[0]
+    growth = smoothed_margin(p, path[last])[0] / smoothed_margin(p, path[first])[0]
     share = min(math.log(p.n) / least_margin(p, path[first]), 1.0)
     detail = f"gt over it a decade ago is {growth:.4g}; smoothing loses at most {share:.2g} of it"
     return (True if growth * (1 - share) <= 1 and share < 1 else None), detail
@@ -95,7 +95,7 @@ def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
     """
     p = evidence.problem
     late = [evidence.path()[i] for i in late_records(evidence)]
-    values = np.array([smoothed(p, net)[0] for net in late])
+    values = np.array([smoothed_margin(p, net)[0] for net in late])
     sizes = np.array([net.norm2 for net in late])
     losses = np.array([float(p.log_value(p.outputs(net))) for net in late])
     shown = settling_records(evidence)
@@ -141,7 +141,7 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
     s = p.X @ W.T
     lengths = p.norms[:, None] * np.linalg.norm(W, axis=1)
     kinked = np.abs(s) <= KINK_TOL * lengths
-    value, along, across = smoothed(p, net)
+    value, along, across = smoothed_margin(p, net)
     if not kinked.any():
         return value, along, across
     f = p.outputs(net)
@@ -169,7 +169,7 @@ def off_radial(evidence: Evidence, i: int) -> float:
     return across / math.hypot(across, along + 2 * value)
 
 
-def critical(evidence: Evidence, i: int) -> float:
+def critical_size(evidence: Evidence, i: int) -> float:
     """(1 + |theta|) |subgradient of gt| over gt at record i."""
     value, along, across = at_best_slopes(evidence, i)
     size = math.sqrt(evidence.path()[i].norm2)
@@ -181,7 +181,7 @@ def critical_value(evidence: Evidence) -> Comparison:
     """(1 + |theta|) |subgradient of gt| tends to 0, as 1/sqrt(q_min) or faster but for slow modes
     of the limit; gt to gamma."""
     shown = settling_records(evidence)
-    values = [critical(evidence, i) for i in shown]
+    values = [critical_size(evidence, i) for i in shown]
     return settles(evidence, shown, values, "(1 + |theta|)|grad gt|/gt, in q_min")
 
 

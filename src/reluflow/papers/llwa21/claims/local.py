@@ -14,7 +14,7 @@ from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.network import Network
 from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.directions import pair
-from reluflow.papers.llwa21.runs import direction, embed, margin, smoothed, until
+from reluflow.papers.llwa21.runs import direction, embed, flow_until, margin, smoothed_margin
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.save import every
 
@@ -49,7 +49,7 @@ def maxima(seed: int) -> list[tuple[str, Problem, Network, float]]:
 
 
 @cache
-def returns(seed: int, which: int, eps: float, size: float, q: float) -> Evidence:
+def returning_run(seed: int, which: int, eps: float, size: float, q: float) -> Evidence:
     """The flow from norm ``size`` at distance ``eps`` of a maximum, recorded."""
     _, problem, best, value = maxima(seed)[which]
     radius = float(problem.norms.max())
@@ -57,7 +57,7 @@ def returns(seed: int, which: int, eps: float, size: float, q: float) -> Evidenc
     theta = direction(best) + eps * z / np.linalg.norm(z)
     start = unit_network(theta, best.d, size / math.sqrt(radius), problem.leak)
     reached = q / 20 if radius > 20 else q  # steps grow with q_min and with the largest input
-    return until(problem, start, reached, save=every(0.05 / value))
+    return flow_until(problem, start, reached, save=every(0.05 / value))
 
 
 @experiment(
@@ -73,7 +73,7 @@ def stays_near(seed: int, eps: float, size: float, q: float) -> list[Comparison]
     """
     found = []
     for i, (name, problem, best, value) in enumerate(maxima(seed)):
-        end = returns(seed, i, eps, size, q).end()
+        end = returning_run(seed, i, eps, size, q).end()
         ratio = margin(problem, end) / value
         away = float(np.linalg.norm(direction(end) - direction(best)))
         near = eps if best.m > 2 else 1 / math.sqrt(q)
@@ -90,13 +90,13 @@ def row_near(problem: Problem, net: Network, value: float) -> list[tuple[float, 
 
     One row where the smoothed margin is below the maximum and within 30 % of it, none elsewhere.
     """
-    here, along, across = smoothed(problem, net)
+    here, along, across = smoothed_margin(problem, net)
     if not 0 < 1 - here / value < 0.3:
         return []
     return [(1 - here / value, math.sqrt(net.norm2), along / value, across / value)]
 
 
-def around(problem: Problem, best: Network, value: float, rng: np.random.Generator) -> Array:
+def rows_around(problem: Problem, best: Network, value: float, rng: np.random.Generator) -> Array:
     """Such rows at sampled points."""
     theta = direction(best)
     rows: list[tuple[float, ...]] = []
@@ -108,7 +108,7 @@ def around(problem: Problem, best: Network, value: float, rng: np.random.Generat
     return np.array(rows)
 
 
-def along_run(evidence: Evidence, value: float) -> Array:
+def rows_along(evidence: Evidence, value: float) -> Array:
     """Such rows along a run."""
     p = evidence.problem
     return np.array([row for net in evidence.path() for row in row_near(p, net, value)])
@@ -138,7 +138,7 @@ def threshold_constant(problem: Problem, value: float, rows: Array) -> float:
     _, size, along, _ = rows.T
     A = float((along * size**2).min()) / 2
     share = value / (4 * math.log(problem.n) + 2)
-    return 1 / ((1 - POWER / 2) * 2 * share * A ** (1 - POWER / 2))
+    return float(1 / ((1 - POWER / 2) * 2 * share * A ** (1 - POWER / 2)))
 
 
 @experiment(
@@ -148,12 +148,12 @@ def threshold_constant(problem: Problem, value: float, rows: Array) -> float:
     reason="that there is a Psi around any direction is beyond a computation; seen is that "
     "Psi(x) = C (x/gamma)^(1 - kappa/2), C from (42), serves runs to maxima of the margin",
 )
-def desingularised(seed: int, draws: int) -> list[Comparison]:
+def desingularising_function(seed: int, draws: int) -> list[Comparison]:
     """Psi'(gap) |theta| |grad gt| >= 1 where (42) holds; with |theta|^(2 kappa - 1) everywhere."""
     worst, used = 0.0, 0
     for i in range(draws):
         for j, (_, problem, _, value) in enumerate(maxima(seed + i)):
-            rows = along_run(returns(seed + i, j, 0.1, 5.0, 2000.0), value)
+            rows = rows_along(returning_run(seed + i, j, 0.1, 5.0, 2000.0), value)
             used += len(rows)
             C = desingularising_constant(problem, value, rows)
             worst = max(worst, C / threshold_constant(problem, value, rows))
@@ -163,15 +163,16 @@ def desingularised(seed: int, draws: int) -> list[Comparison]:
     ]
 
 
-def swept(evidence: Evidence, value: float) -> tuple[Array, Array, Array]:
+def arcs_and_growth(evidence: Evidence, value: float) -> tuple[Array, Array, Array]:
     """Arcs between records within 30 % of the maximum, gt there, and its growth in two parts.
 
     gt changes by |theta| times its radial slope for each unit of log|theta|, and by |theta| times
     its tangential slope for each unit of arc, since theta turns along the tangential gradient
     (Lemma F.6); all over gamma, by the trapezoidal rule.
     """
-    keep = [net for net in evidence.path() if smoothed(evidence.problem, net)[0] > 0.7 * value]
-    rows = np.array([smoothed(evidence.problem, net) for net in keep]) / value
+    p = evidence.problem
+    keep = [net for net in evidence.path() if smoothed_margin(p, net)[0] > 0.7 * value]
+    rows = np.array([smoothed_margin(p, net) for net in keep]) / value
     theta = np.array([direction(net) for net in keep])
     arcs = 2 * np.arcsin(np.linalg.norm(np.diff(theta, axis=0), axis=1) / 2)
     grown = np.diff([0.5 * math.log(net.norm2) for net in keep])
@@ -193,10 +194,10 @@ def bounded_sweep(seed: int, q: float) -> list[Comparison]:
     """
     found = []
     for i, (name, problem, best, value) in enumerate(maxima(seed)):
-        rows = around(problem, best, value, np.random.default_rng([seed, 0, i]))
+        rows = rows_around(problem, best, value, np.random.default_rng([seed, 0, i]))
         C = desingularising_constant(problem, value, rows)
         c = max(2.0, value / (2 * math.log(problem.n) + 1))
-        arcs, levels, parts = swept(returns(seed, i, 0.1, 5.0, q), value)
+        arcs, levels, parts = arcs_and_growth(returning_run(seed, i, 0.1, 5.0, q), value)
         psi = C * np.maximum(1 - levels, 0.0) ** (1 - POWER / 2)
         off = np.abs(parts / np.diff(levels) - 1).max()
         found += [

@@ -52,7 +52,7 @@ def mixture(net: Network, mubar: Array) -> Array:
     return np.asarray((W @ mubar + a) / (2 * start_size(net)))
 
 
-def aligned(problem: Problem, net: Network, r: float) -> tuple[float, float, int]:
+def alignment_error(problem: Problem, net: Network, r: float) -> tuple[float, float, int]:
     """M-norm of theta(T1(r)) - r bbar_j (mubar, 1) from sigma = r^3/N, its bound, branchings."""
     rate, mubar = early_rate(problem)
     N = start_size(net)
@@ -76,7 +76,7 @@ def power_iteration(seed: int, m: int, sizes: tuple[float, ...]) -> Found:
     problem, net = draw(seed, m)
     rate = early_rate(problem)[0]
     used = [r for r in sizes if r <= math.sqrt(rate) / 2]
-    rows = [aligned(problem, net, r) for r in used]
+    rows = [alignment_error(problem, net, r) for r in used]
     errors = np.array([error for error, _, _ in rows])
     found = [
         at_most(error, bound, error=1e-6 * r, what=f"|Delta|_M at T1(r), r = {r:g}")

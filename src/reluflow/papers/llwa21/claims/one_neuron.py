@@ -37,38 +37,38 @@ from reluflow.papers.llwa21.claims.general import (
     negatives_weak_at_dual,
     no_branching,
     one_neuron,
-    planar,
+    planar_data,
     positives_weak,
     positives_weak_at_dual,
 )
 from reluflow.papers.llwa21.runs import (
+    flow_until,
     least_margin,
     margin,
     one_neuron_limit,
-    smoothed,
+    smoothed_margin,
     sup_error,
-    until,
 )
 from reluflow.problem import Problem, datasets
 
 
-def flipped(problem: Problem) -> Problem:
+def flip_classes(problem: Problem) -> Problem:
     """(x, y) -> (-x, -y): the classes change places."""
     return Problem(-problem.X, -problem.y, problem.loss, problem.leak, problem.reduction)
 
 
-def sample(name: str, mirror: bool = False) -> Problem:
+def hinted_or_middle(name: str, mirror: bool = False) -> Problem:
     """Data with three hints, or of Figure 1 middle, mirrored for the reversed case."""
     problem = datasets.figure1_right(eps=0.1) if name == "hints" else datasets.figure1_middle()
-    return flipped(problem) if mirror else problem
+    return flip_classes(problem) if mirror else problem
 
 
 @cache
-def trained(
+def trained_run(
     seed: int, m: int = 4, q_min: float = 100.0, name: str = "hints", mirror: bool = False
 ) -> Evidence:
     """A small balanced start with neurons of both signs, to a large margin."""
-    problem = sample(name, mirror)
+    problem = hinted_or_middle(name, mirror)
     size = 1e-4 / np.sqrt(problem.norms.max())
     net = initialize(
         problem,
@@ -79,7 +79,7 @@ def trained(
         rng=seed,
         signs=np.resize([1.0, -1.0], m),
     )
-    return until(problem, net, q_min)
+    return flow_until(problem, net, q_min)
 
 
 @cache
@@ -91,7 +91,7 @@ def trained_on_counterexample(
     W = sigma * np.array([[1.0, 0.3], [-1.0, 0.4]])
     s = -1.0 if mirror else 1.0
     net = Network(s * W, s * np.linalg.norm(W, axis=1) * [1, -1], leak=problem.leak)
-    return until(flipped(problem) if mirror else problem, net, q_min)
+    return flow_until(flip_classes(problem) if mirror else problem, net, q_min)
 
 
 def has_sign(sign: int) -> Any:
@@ -169,8 +169,8 @@ def one_positive_neuron_under_a5(
     half = one_neuron(problem, 1)[0].margin / 2
     passed = np.zeros((draws, len(sigmas)), dtype=bool)
     for i, k in np.ndindex(passed.shape):
-        end = until(problem, start_of_both_signs(problem, seed + i, sigmas[k]), q).end()
-        passed[i, k] = smoothed(problem, end)[0] > half * (1 + 1e-4)
+        end = flow_until(problem, start_of_both_signs(problem, seed + i, sigmas[k]), q).end()
+        passed[i, k] = smoothed_margin(problem, end)[0] > half * (1 + 1e-4)
     power = growth_beside(problem)
     small = Hypothesis(
         "for every sigma below some sigma_max",
@@ -199,7 +199,7 @@ def one_positive_neuron_under_a5(
 @claim(
     "LLWA21-TA.7",
     form="repaired",
-    example=trained,
+    example=trained_run,
     quick={"q_min": 100.0},
     full={"q_min": 2000.0},
     given=[
@@ -221,7 +221,7 @@ def one_positive_neuron(evidence: Evidence) -> list[Comparison]:
 
 def sphere_error(seed: int, q_min: float, mirror: bool) -> Found:
     """On data with hints, where w+ is met fast: below 1e-3 at every unit input."""
-    evidence = trained(seed=seed, **({"mirror": True} if mirror else {}), q_min=q_min)
+    evidence = trained_run(seed=seed, **({"mirror": True} if mirror else {}), q_min=q_min)
     off = off_one_neuron(evidence.problem, evidence.end(), -1 if mirror else 1)
     test = positives_weak_at_dual if mirror else negatives_weak_at_dual
     bound = at_most(off, 1e-3, what="f/|theta|^2 against one neuron on the sphere, relative")
@@ -252,7 +252,7 @@ def negative_neuron_grows(sizes: tuple[float, float] = (50.0, 500.0)) -> float:
     net = Network(np.array([size * best.w, 1e-12 * u]), np.array([size, -1e-12]), leak=problem.leak)
     logs = []
     for q in sizes:
-        end = until(problem, net, q).end()
+        end = flow_until(problem, net, q).end()
         logs.append(end.log_norms)
         net = end
     return float((logs[1][1] - logs[0][1]) / (logs[1][0] - logs[0][0]))
@@ -306,7 +306,7 @@ REVERSED: dict[str, Any] = {
 
 @claim(
     "LLWA21-TA.10",
-    example=trained,
+    example=trained_run,
     quick={"mirror": True, "q_min": 100.0},
     full={"q_min": 2000.0},
     **REVERSED,
@@ -327,11 +327,11 @@ def one_negative_neuron(evidence: Evidence) -> list[Comparison]:
 )
 def sign_in_a9(seed: int, sets: int) -> list[Comparison]:
     """a <= 0 contains the limit itself, so that no data satisfy it; mirrored hints do with >= 0."""
-    own = []
-    for problem in (sample("hints", True), *(planar(seed + i, 5) for i in range(sets))):
+    own, mirrored = [], hinted_or_middle("hints", True)
+    for problem in (mirrored, *(planar_data(seed + i, 5) for i in range(sets))):
         lower, _, bound = best_other(problem, -1, -1)
         own.append(lower / bound)
-    _, upper, bound = best_other(sample("hints", True), -1, 1)
+    _, upper, bound = best_other(mirrored, -1, 1)
     return [
         at_least(min(own), 1 - 1e-9, what="margin with a <= 0 over gamma-/2, least"),
         at_most(upper / bound, 1 - 1e-6, what="mirrored hints: margin with a >= 0 over gamma-/2"),
@@ -350,7 +350,7 @@ def mirrored_counterexample(seed: int, q_min: float) -> Found:
     evidence = trained_on_counterexample(seed=seed, mirror=True, q_min=q_min)
     p, net = evidence.problem, evidence.end()
     value, gamma = dual_value(p, -1)
-    ratio = smoothed(p, net)[0] / (gamma / 2)
+    ratio = smoothed_margin(p, net)[0] / (gamma / 2)
     return Found(
         [
             at_least(value / gamma, 1.0, what="value of the mirrored A.5* over gamma-"),

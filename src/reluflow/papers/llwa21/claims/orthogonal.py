@@ -18,7 +18,7 @@ from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
 from reluflow.optimum.min_norm import min_norm
 from reluflow.papers.llwa21.claims.directions import NEAR, near_kkt
-from reluflow.papers.llwa21.runs import least_margin, until
+from reluflow.papers.llwa21.runs import flow_until, least_margin
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 
@@ -51,7 +51,7 @@ def orthogonal_run(seed: int, m: int, q_min: float) -> Evidence:
     """ReLU, orthogonally separable data, a small balanced start, to a large margin."""
     problem = datasets.separable(0.6, 8, 3, rng=seed, loss="logistic", reduction="mean")
     net = initialize(problem, m, scale=1e-3, kind="balanced", rng=seed)
-    return until(problem, net, q_min)
+    return flow_until(problem, net, q_min)
 
 
 def exact_kkt(seed: int) -> Evidence:
@@ -74,7 +74,7 @@ def some_negative(evidence: Evidence) -> tuple[bool, str]:
     return count > 0, f"{count} of {evidence.end().m}"
 
 
-def allowed(evidence: Evidence) -> tuple[float, float]:
+def allowed_errors(evidence: Evidence) -> tuple[float, float]:
     """Relative errors left to a network that is nearly KKT: of its weights, and of |theta|^2.
 
     With residual r and complementarity c, |theta|^2 exceeds its minimum by at most the order of
@@ -121,7 +121,7 @@ def one_function(evidence: Evidence) -> list[Comparison]:
     gap = np.abs(p.outputs(net) / q - goal).max() / np.abs(goal).max()
     size = kkt_size(p)
     best = max_margin(p)
-    distance, excess = allowed(evidence)
+    distance, excess = allowed_errors(evidence)
     off = abs(net.norm2 / q / size - 1)
     return [
         at_most(gap, distance, what="|f - f_KKT| at q_min = 1, relative"),
@@ -144,7 +144,7 @@ def made_of_class_solutions(seed: int, sets: int) -> Found:
         hypotheses += [test(evidence) for test in (no_leak, orthogonally_separable)]
         residual = max(residual, kkt(p, net, tol=1e-9).residual)
         gap = max(gap, abs(max_margin(p).upper_bound * kkt_size(p) - 1))
-        control = min(control, kkt(p, turned(p, net), tol=1e-9).residual)
+        control = min(control, kkt(p, turn_to_mean(p, net), tol=1e-9).residual)
     return Found(
         [
             at_most(residual, 1e-10, what="KKT residual of networks made of v+ and v-"),
@@ -231,7 +231,7 @@ def sign_and_factor_in_the_proof(seed: int, sets: int) -> Found:
     )
 
 
-def turned(problem: Problem, net: Network) -> Network:
+def turn_to_mean(problem: Problem, net: Network) -> Network:
     """The same with inner weights of positive neurons along the mean of the positive class."""
     mean = problem.X[problem.y > 0].mean(axis=0)
     W, a = net.weights()
@@ -252,7 +252,7 @@ def solves_q(evidence: Evidence, signed: bool) -> list[Comparison]:
         worst = max(worst, float(np.abs(total * ratio - v).max() / np.linalg.norm(v)))
         sizes = np.linalg.norm(W[mine], axis=1)
         imbalance = max(imbalance, float(np.abs(sizes / np.abs(a[mine]) - 1).max()))
-    distance, _ = allowed(evidence)
+    distance, _ = allowed_errors(evidence)
     return [
         at_most(worst, distance, what="neurons against v+ or v-, relative"),
         at_most(imbalance, distance, what="||w|/|a| - 1|"),

@@ -30,15 +30,15 @@ from reluflow.papers.llwa21.claims.general import (
     negatives_weak,
     negatives_weak_at_dual,
     one_neuron,
-    planar,
+    planar_data,
 )
-from reluflow.papers.llwa21.claims.one_neuron import sample
+from reluflow.papers.llwa21.claims.one_neuron import hinted_or_middle
 from reluflow.papers.llwa21.runs import (
     decade,
+    flow_until,
     has_decade,
     least_margin,
     margin,
-    until,
 )
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.save import every
@@ -57,11 +57,11 @@ def single(evidence: Evidence) -> tuple[bool, str]:
 @cache
 def trained_alone(seed: int, q_min: float) -> Evidence:
     """One neuron of size 1 on the side of w*, on the data of Figure 1 middle."""
-    problem = sample("middle")
+    problem = hinted_or_middle("middle")
     w = np.random.default_rng(seed).standard_normal(problem.d)
     w *= np.sign(w @ max_margin(problem, "linear").w) / np.linalg.norm(w)
     net = Network(w[None, :], np.ones(1), leak=problem.leak)
-    return until(problem, net, q_min, save=every(0.25))
+    return flow_until(problem, net, q_min, save=every(0.25))
 
 
 @claim(
@@ -111,7 +111,7 @@ def primal_on_grid(problem: Problem, angles: int) -> float:
 def minimax(seed: int, sets: int, angles: int) -> list[Comparison]:
     """Best margin with all a <= 0 (a linear program) = min over the simplex of the largest -G/2."""
     gap, random, used = 0.0, 0.0, 0
-    problems = [counterexample().problem, *(planar(seed + i, 5) for i in range(sets))]
+    problems = [counterexample().problem, *(planar_data(seed + i, 5) for i in range(sets))]
     for i, problem in enumerate(problems):
         dual = max_margin(problem, "network", -1)
         if dual.margin <= 0:
@@ -128,7 +128,7 @@ def minimax(seed: int, sets: int, angles: int) -> list[Comparison]:
     ]
 
 
-def with_negative(problem: Problem, shares: Array) -> float:
+def margin_with_negative(problem: Problem, shares: Array) -> float:
     """Largest margin over gamma+/2 after a share of |theta|^2 goes to the best negative neuron.
 
     That neuron maximises -sum lam*_i y_i phi; the positive one turns as far as pays, by a scan.
@@ -173,7 +173,7 @@ def near_networks(problem: Problem, rng: np.random.Generator, draws: int) -> Ite
             yield net
 
 
-def nearby(problem: Problem, seed: int, draws: int) -> float:
+def margin_nearby(problem: Problem, seed: int, draws: int) -> float:
     """Largest margin over gamma+/2 of sampled networks near pi_b(w+)."""
     rng = np.random.default_rng(seed)
     half = one_neuron(problem, 1)[0].margin / 2
@@ -182,8 +182,8 @@ def nearby(problem: Problem, seed: int, draws: int) -> float:
 
 def local_maximum(problem: Problem, seed: int, draws: int) -> list[Comparison]:
     """No margin above gamma+/2 near by, sampled and along the most promising neuron."""
-    small = with_negative(problem, np.logspace(-4, -2, 5))
-    sampled = nearby(problem, seed, draws)
+    small = margin_with_negative(problem, np.logspace(-4, -2, 5))
+    sampled = margin_nearby(problem, seed, draws)
     return [
         at_most(small, 1 + 1e-9, what="margin over gamma+/2 with a small negative neuron"),
         at_most(sampled, 1 + 1e-9, what="margin over gamma+/2 of sampled networks near by"),
@@ -198,7 +198,7 @@ def local_under_a5(seed: int, shares: tuple[float, ...]) -> Found:
     a <= 0. Their distance to the embedding is of order sqrt(share), so it is no local maximum.
     """
     evidence = counterexample()
-    gains = [(with_negative(evidence.problem, np.array([s])) - 1) / s for s in shares]
+    gains = [(margin_with_negative(evidence.problem, np.array([s])) - 1) / s for s in shares]
     sizes = ", ".join(f"{s:g}" for s in shares)
     near = Hypothesis("as near as one likes", True, f"shares {sizes} of |theta|^2 for a_2 < 0")
     tests = (some_leak, unit_ball, separable, negatives_weak)

@@ -28,13 +28,13 @@ from reluflow.papers.llwa21.runs import (
     branchings,
     decade,
     direction,
+    flow_until,
     has_decade,
     in_unit_ball,
     least_margin,
     margin,
     none_met,
     sup_error,
-    until,
 )
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.save import every
@@ -64,7 +64,7 @@ def ratios_of_the_margin(seed: int, m: int, sets: int) -> Found:
         start = Evidence.of(problem, start=net)
         hypotheses += [test(start) for test in (symmetric_data, off_the_mean, both_signs)]
         for q, ratios in found.items():
-            evidence = until(problem, net, q)
+            evidence = flow_until(problem, net, q)
             end = evidence.end()
             several += branchings(evidence)
             ratios.append(margin(problem, end) / best)
@@ -99,7 +99,7 @@ def opposite_run(problem: Problem, seed: int, q_min: float) -> Evidence:
     W = np.random.default_rng(seed).standard_normal((2, problem.d))
     W *= (np.sign(W @ max_margin(problem, "linear").w) * [1, -1])[:, None]
     net = Network(W, np.linalg.norm(W, axis=1) * [1, -1], leak=problem.leak)
-    return until(problem, net, q_min, save=every(0.25))
+    return flow_until(problem, net, q_min, save=every(0.25))
 
 
 @cache
@@ -156,7 +156,7 @@ def two_opposite_small(seed: int, q_min: float) -> Evidence:
     quick={"q_min": 100.0},
     full={"q_min": 20_000.0},
 )
-def quarter(evidence: Evidence) -> Comparison:
+def tends_to_quarter(evidence: Evidence) -> Comparison:
     """(1/4)(w*, -w*, 1, -1) has norm 1/2, so that no theta/|theta| comes nearer than 1/2 to it."""
     net = evidence.end()
     bound = 1 / np.sqrt(least_margin(evidence.problem, net))
@@ -165,7 +165,7 @@ def quarter(evidence: Evidence) -> Comparison:
 
 
 @claim("LLWA21-T5.5", form="repaired", **PAIR)
-def half(evidence: Evidence) -> list[Comparison]:
+def tends_to_half(evidence: Evidence) -> list[Comparison]:
     """(1/2)(w*, -w*, 1, -1).
 
     The distance falls as 1/|theta| from order 1 at q_min = 1, that of f/|theta|^2 with it.
@@ -196,26 +196,30 @@ def swapped_slopes(seed: int, draws: int) -> list[Comparison]:
         if i % 4 == 0:  # on a kink
             x = problem.X[0]
             u1 = u1 - x * (u1 @ x) / (x @ x)
-        least, used = _swapped(problem, u1, u2, least, used)
+        sums = _swapped_sums(problem, u1, u2)
+        least, used = min([least, *sums]), used + bool(sums)
     return [
         at_least(used, draws / 10, what="draws with a positive least value"),
         at_least(least, 1 - 1e-12, what="least swapped sum, up to rounding"),
     ]
 
 
-def _swapped(problem: Problem, u1: Array, u2: Array, least: float, used: int) -> tuple[float, int]:
-    """Least swapped sum at the scale where the least plain one is 1, over slopes at kinks."""
+def _swapped_sums(problem: Problem, u1: Array, u2: Array) -> list[float]:
+    """Least swapped sums, for both slopes at kinks, at the scale where the least plain one is 1.
+
+    None where the least plain one is not positive.
+    """
     X, y, leak = problem.X, problem.y, problem.leak
     s1, s2 = X @ u1, X @ u2
     plain = float((y * (np.maximum(s1, leak * s1) - np.maximum(-s2, -leak * s2))).min())
     if not plain > 0:
-        return least, used
-    tiny = 1e-12 * np.linalg.norm(X, axis=1)
+        return []
+    found, tiny = [], 1e-12 * np.linalg.norm(X, axis=1)
     for kink in (leak, 1.0):
         h1 = np.where(np.abs(s1) <= tiny, kink, np.where(s1 > 0, 1.0, leak))
         h2 = np.where(np.abs(s2) <= tiny, kink, np.where(-s2 > 0, 1.0, leak))
-        least = min(least, float((y * (h1 * s2 + h2 * s1)).min()) / plain)
-    return least, used + 1
+        found.append(float((y * (h1 * s2 + h2 * s1)).min()) / plain)
+    return found
 
 
 @experiment("LLWA21-LF.2", quick={"starts": 2, "q": 500.0}, full={"starts": 10, "q": 2000.0})
@@ -229,12 +233,12 @@ def kkt_pairs_are_opposite(seed: int, starts: int, q: float) -> list[Comparison]
         W = rng.uniform(0.3, 2, (2, 1)) * (np.array([w, -w]) + rng.uniform(-0.5, 0.5, (2, w.size)))
         a = rng.uniform(1.0, 1.5, 2) * np.linalg.norm(W, axis=1) * [1, -1]
         start = Network(W, a, leak=problem.leak)
-        end = until(problem, start, q).end()
+        end = flow_until(problem, start, q).end()
         if kkt(problem, end).residual > NEAR:
             continue
         used += 1
-        unlike = min(unlike, _unlike(start))
-        worst = max(worst, _unlike(end))
+        unlike = min(unlike, _distance_from_opposite(start))
+        worst = max(worst, _distance_from_opposite(end))
     return [
         at_least(used, starts / 2, what="runs that are near a KKT direction at the end"),
         at_most(worst, 0.5 / np.sqrt(q), what="(|w1 + w2| + |a1 + a2|)/|theta| at the end"),
@@ -242,7 +246,7 @@ def kkt_pairs_are_opposite(seed: int, starts: int, q: float) -> list[Comparison]
     ]
 
 
-def _unlike(net: Network) -> float:
+def _distance_from_opposite(net: Network) -> float:
     """|w1 + w2|, |a1 + a2| and the largest imbalance, over |theta|."""
     W, a = net.weights()
     gap = np.linalg.norm(W[0] + W[1]) + abs(a[0] + a[1])

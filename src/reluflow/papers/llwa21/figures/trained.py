@@ -203,7 +203,9 @@ def end_of(name: str, scale: float, m: int, q: float, seed: int) -> dict[str, fl
     return {"margin": margin, "smoothed": smoothed}
 
 
-def swept(name: str, scales: Sequence[float], draws: int, q: float, seed: int) -> dict[str, Array]:
+def sweep_scales(
+    name: str, scales: Sequence[float], draws: int, q: float, seed: int
+) -> dict[str, Array]:
     """Margins and smoothed margins, shape (scales, draws); draws keep their directions."""
     grid = {"name": name, "scale": list(scales), "m": M, "q": q}
     table = sweep(end_of, grid, seeds=draws, seed=seed, shared=["scale"], progress=False)
@@ -293,7 +295,7 @@ def figure2(
     pictures = [Picture(panels, 3, "Trained networks, f = 0 in black", width=5.6, height=4.4)]
     sweeps = []
     for name in names:
-        found = swept(name, scales, draws, q_sweep, seed)
+        found = sweep_scales(name, scales, draws, q_sweep, seed)
         bent = (found["smoothed"] > 1.0).mean(axis=1)
         sweeps.append(scale_panel(name, scales, found))
         seen += threshold(name, scales, found)

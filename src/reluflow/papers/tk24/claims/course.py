@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reluflow.arrays import Array, Mask
+from reluflow.arrays import Array, Indices, Mask
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.invariants import log_size
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.errors import ReluflowError
 from reluflow.gradientflow.flow import flow
 from reluflow.landscape.align import Alignment, align
 from reluflow.landscape.bound import max_G
@@ -65,7 +65,7 @@ class Course:
         return np.where(self.prominent, np.exp(self.alignment.log_offset), 0.0)
 
     @cached_property
-    def groups(self) -> list[NDArray[np.intp]]:
+    def groups(self) -> list[Indices]:
         """P_k: prominent neurons of one direction."""
         left, found = list(np.flatnonzero(self.prominent)), []
         V = self.alignment.direction
@@ -168,7 +168,7 @@ def regular_course(seed: int, m: int) -> Course:
         course = Course(problem, net)
         if course.prominent.sum() >= 3 and course.remaining.sum() >= 3:
             return course
-    raise AssertionError("no draw passes")
+    raise ReluflowError(f"none of 1000 draws of seed {seed} is regular: expected one in a hundred")
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:

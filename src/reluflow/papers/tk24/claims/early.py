@@ -10,12 +10,14 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.errors import MissingEvidence
 from reluflow.gradientflow.flow import flow
 from reluflow.landscape.align import align
 from reluflow.landscape.extremal import extremal_vectors
+from reluflow.landscape.result import ExtremalVectors
 from reluflow.network import Network, initialize
 from reluflow.papers.tk24.claims.course import orbit_course, remaining_course, slope
-from reluflow.papers.tk24.claims.sphere import Sphere, ridge, skewed
+from reluflow.papers.tk24.claims.sphere import Sphere, ridge, ridge_sphere
 from reluflow.problem import Problem, datasets
 
 SLOPE_TOL = 0.05  # of measured exponents
@@ -30,7 +32,7 @@ def off_regular(seed: int) -> Found:
     other clause holds there.
     """
     _, e1, _, met = ridge()
-    end = skewed().climb(RIDGE_START / np.linalg.norm(RIDGE_START), np.ones(1))[0]
+    end = ridge_sphere().climb(RIDGE_START / np.linalg.norm(RIDGE_START), np.ones(1))[0]
     prominent = Hypothesis(
         "the neuron is prominent: its direction tends to e1, s_j = 1",
         bool(np.linalg.norm(end - e1) < 1e-6),
@@ -46,7 +48,7 @@ def off_regular(seed: int) -> Found:
 
 def kappa_of_the_proof() -> float:
     """kappa* = 2/(b1/lam - 1) on the ridge."""
-    sphere = skewed()
+    sphere = ridge_sphere()
     return 2 / (sphere.b1 / sphere.lam - 1)
 
 
@@ -56,7 +58,7 @@ def ridge_exponent(kappa: float) -> float:
 
     Scales with kappa log r = -5, -10, -15, or -8, -12, -16 for kappa = 1, so that r^2 stays small.
     """
-    sphere, e1 = skewed(), np.array([1.0, 0.0, 0.0])
+    sphere, e1 = ridge_sphere(), np.array([1.0, 0.0, 0.0])
     start = Network(
         RIDGE_START, np.linalg.norm(RIDGE_START, axis=1), smoothing=sphere.problem.smoothing
     )
@@ -81,7 +83,7 @@ def prominent_smoothed(seed: int, m: int) -> list[Comparison]:
         T1 = math.log(r / sigma) / sphere.lam
         end = flow(problem, net.scaled(math.log(sigma)), t_end=T1, rtol=1e-9).final
         turns.append(float(np.linalg.norm(end.directions - ends, axis=1).max()))
-    bent, e1 = skewed(), np.array([1.0, 0.0, 0.0])
+    bent, e1 = ridge_sphere(), np.array([1.0, 0.0, 0.0])
     rho = bent.lam - float(bent.tangential(e1)[-1])
     return [
         equals(slope(sigmas, turns), 1.0, tolerance=SLOPE_TOL, what="exponent of sigma, regular"),
@@ -147,20 +149,28 @@ def remaining_neurons(seed: int, m: int) -> list[Comparison]:
     return made
 
 
+def basins_of(found: ExtremalVectors) -> Array:
+    """Shares of starts that turn to each extremum; raises where a search did not keep them."""
+    if found.basin_fractions is None:
+        raise MissingEvidence(
+            "the sizes of basins are not known: these data are too large for them"
+        )
+    return found.basin_fractions
+
+
 @experiment("TK24-T4.1b", quick={"draws": 20_000}, full={"draws": 1_000_000})
 def missed_extrema(seed: int, draws: int) -> list[Comparison]:
     """A draw of m neurons misses an extremum with probability (1 - q)^m, q half its basin."""
     problem = datasets.remaining_fixture()
     found = extremal_vectors(problem)
     top = int(np.argmax(found.rates))
-    assert found.basin_fractions is not None
-    q = 0.5 * float(found.basin_fractions[top, 0 if found.signs[top] > 0 else 1])
+    q = 0.5 * float(basins_of(found)[top, 0 if found.signs[top] > 0 else 1])
     net = initialize(problem, draws, 1.0, "sphere", seed)
     ends = align(problem, net)
-    caught = ends.growing & (np.linalg.norm(ends.direction - found.vectors[top], axis=1) < 1e-6)
+    captured = ends.growing & (np.linalg.norm(ends.direction - found.vectors[top], axis=1) < 1e-6)
     made = []
     for m in (1, 2, 4, 8, 16):
-        missed = float((~caught[: draws // m * m].reshape(-1, m).any(axis=1)).mean())
+        missed = float((~captured[: draws // m * m].reshape(-1, m).any(axis=1)).mean())
         bound = (1 - q) ** m
         error = 4 * math.sqrt(bound * (1 - bound) / (draws // m))
         made.append(
@@ -197,11 +207,11 @@ def basins_on_a_circle(seed: int, sets: int, angles: int) -> list[Comparison]:
     for _ in range(sets):
         problem = Problem(rng.standard_normal((5, 2)), rng.standard_normal(5), leak=0.2)
         found = extremal_vectors(problem)
-        assert found.basin_fractions is not None
+        basins = basins_of(found)
         S = problem.X @ circle
         G = problem.pull @ np.maximum(S, problem.leak * S)
         for column, values in enumerate((G, -G)):
-            left = found.basin_fractions[:, column].copy()
+            left = basins[:, column].copy()
             for top, share in climbing_shares(values).items():
                 gap = np.linalg.norm(found.vectors - circle[:, top], axis=1)
                 row = int(gap.argmin())
@@ -209,7 +219,7 @@ def basins_on_a_circle(seed: int, sets: int, angles: int) -> list[Comparison]:
                 worst = max(worst, abs(left[row] - share))
                 left[row] = 0.0
             sums = max(sums, float(np.abs(left).max()))
-        uneven = max(uneven, float(np.ptp(found.basin_fractions, axis=1).max()))
+        uneven = max(uneven, float(np.ptp(basins, axis=1).max()))
     return [
         at_most(far, 8 * np.pi / angles, what="distance of a top of the circle to an extremum"),
         at_most(worst, 4 / angles, what="share of its basin, error"),

@@ -270,11 +270,11 @@ def xor_setting(problem: Problem) -> list[Hypothesis]:
         *general_setting(problem),
         xor_symmetric(Evidence.of(problem)),
         Hypothesis("|e_k^T x_i| > xi for all i and k", off > xi, f"least {off:.3g}"),
-        narrow(spread(problem), xi),
+        narrow_spread(spread(problem), xi),
     ]
 
 
-def narrow(delta: float, xi: float) -> Hypothesis:
+def narrow_spread(delta: float, xi: float) -> Hypothesis:
     """delta + xi < 1/6."""
     return Hypothesis("delta + xi < 1/6", delta + xi < 1 / 6, f"delta {delta:.3g}, xi {xi:g}")
 
@@ -336,7 +336,7 @@ class Proof:
         return (1 - 2 * self.a) * LEAST**2 - 4 * Q * Q * self.a
 
 
-def tall(problem: Problem, net: Network, t: float) -> bool:
+def is_tall(problem: Problem, net: Network, t: float) -> bool:
     """Whether some outer weight has reached 8/3."""
     return bool(np.abs(net.weights()[1]).max() >= Q)
 
@@ -355,7 +355,7 @@ def margin_of_the_proof(seed: int, starts: int) -> Found:
             10 ** rng.uniform(math.log10(0.002), math.log10(0.5)) * rng.permutation(ratio)
         )
     for start in scales:
-        net = flow(p, axis_start(p, tuple(start)), t_end=1e6, stop=tall).final
+        net = flow(p, axis_start(p, tuple(start)), t_end=1e6, stop=is_tall).final
         least = min(least, float(np.abs(net.weights()[1]).min()))
         margin = min(margin, float(np.min(p.y * p.outputs(net))))
     top, uneven = np.array([s.max() for s in scales]), max(s.max() / s.min() for s in scales)

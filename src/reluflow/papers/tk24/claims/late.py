@@ -12,9 +12,8 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Indices
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
@@ -25,7 +24,7 @@ from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.tk24.claims.course import Course, orbit_course, slope, tight_course
 from reluflow.papers.tk24.claims.four_neurons import (
-    narrow,
+    narrow_spread,
     smoothed_orbit,
     spread,
     xor_setting,
@@ -46,7 +45,7 @@ def margin_ratio(problem: Problem, net: Network) -> float:
     return float(gamma) / float(problem.known["max_margin"])
 
 
-def trained(problem: Problem, start: Network, log_loss: float) -> Network:
+def train_to_loss(problem: Problem, start: Network, log_loss: float) -> Network:
     """The flow from a start to a loss of exp(log_loss)."""
     return flow(problem, start, clock="loss", stop=loss_below(log=log_loss)).final
 
@@ -61,7 +60,7 @@ class Ending:
     margin: float  # gamma / gamma_mm
 
 
-def ending(problem: Problem, net: Network, groups: list[NDArray], sizes: Array, V: Array) -> Ending:
+def ending(problem: Problem, net: Network, groups: list[Indices], sizes: Array, V: Array) -> Ending:
     """Distances of ``net`` from the embedded four-neuron net with shares by ``sizes``."""
     a = np.exp(net.log_outer - net.log_outer.max())
     U = np.array([np.sqrt(np.sum(a[g] ** 2)) for g in groups])
@@ -78,7 +77,7 @@ def ending(problem: Problem, net: Network, groups: list[NDArray], sizes: Array, 
 def wide_end(seed: int, m: int, sigma: float, log_loss: float) -> tuple[Network, Ending]:
     """A wide network on the orbit within 1/6 of the axes, trained from sigma to a small loss."""
     course = tight_course(seed, m)
-    net = trained(course.problem, course.net.scaled(math.log(sigma)), log_loss)
+    net = train_to_loss(course.problem, course.net.scaled(math.log(sigma)), log_loss)
     ends = (course.groups, course.sizes, course.alignment.direction)
     return net, ending(course.problem, net, *ends)
 
@@ -108,7 +107,7 @@ def four_neurons_end_equal(seed: int, starts: int, log_loss: float) -> list[Comp
         for scales in SPLIT_STARTS[:starts]:
             start = axis_start(problem, scales)
             ends = [
-                ending(problem, trained(problem, start, until), quarters, ones, V)
+                ending(problem, train_to_loss(problem, start, until), quarters, ones, V)
                 for until in (-30.0, log_loss)
             ]
             name = f"{problem.name}, from {scales[0]:g}, {scales[1]:g}, ..."
@@ -132,7 +131,7 @@ def groups_converge(seed: int, m: int) -> Found:
     course = tight_course(seed, m)
     held = [
         xor_symmetric(Evidence.of(course.problem)),
-        narrow(spread(course.problem), 0.0),
+        narrow_spread(spread(course.problem), 0.0),
         Hypothesis("all four extrema are captured", len(course.groups) == 4),
     ]
     made = [
@@ -204,7 +203,7 @@ def distance(net: Network, other: Network) -> float:
     return math.sqrt(float(np.sum((net.W - other.W) ** 2) + np.sum((net.a - other.a) ** 2)))
 
 
-def moved(net: Network, rng: np.random.Generator, size: float) -> Network:
+def perturb(net: Network, rng: np.random.Generator, size: float) -> Network:
     """A unit network with a random change of the given size."""
     dW, da = rng.standard_normal(net.W.shape), rng.standard_normal(net.m)
     factor = size / math.sqrt(float(np.sum(dW**2) + np.sum(da**2)))
@@ -223,8 +222,8 @@ def largest_margin(seed: int, draws: int) -> Found:
     strict, top = math.inf, -math.inf
     for _ in range(draws):
         size = 10 ** rng.uniform(-3, -1)
-        strict = min(strict, (1 - margin_ratio(problem, moved(four, rng, size))) / size**2)
-        top = max(top, margin_ratio(problem, moved(wide, rng, size)))
+        strict = min(strict, (1 - margin_ratio(problem, perturb(four, rng, size))) / size**2)
+        top = max(top, margin_ratio(problem, perturb(wide, rng, size)))
         m = int(rng.integers(1, 65))
         anything = Network(rng.standard_normal((m, 3)), rng.standard_normal(m))
         top = max(top, margin_ratio(problem, anything))
@@ -236,7 +235,7 @@ def largest_margin(seed: int, draws: int) -> Found:
         at_most(best.upper_bound / known, 1 + 1e-9, what="certified bound on all networks, ratio"),
     ]
     four_extrema = Hypothesis("all four extrema are captured", len(course.groups) == 4)
-    held = [narrow(spread(problem), 0.0), xor_symmetric(Evidence.of(problem)), four_extrema]
+    held = [narrow_spread(spread(problem), 0.0), xor_symmetric(Evidence.of(problem)), four_extrema]
     return Found(made, held, "The certificate covers all widths, without smoothing.")
 
 
@@ -273,7 +272,7 @@ class WideStart:
     net: Network
     sizes: Array  # |u_j*|
     ends: Array  # v_j*, rows
-    groups: list[NDArray[np.intp]]
+    groups: list[Indices]
 
     @property
     def group_sizes(self) -> Array:

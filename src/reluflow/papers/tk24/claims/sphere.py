@@ -13,6 +13,7 @@ from scipy.special import beta
 from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.errors import ReluflowError
 from reluflow.papers.tk24.claims.four_neurons import general_setting
 from reluflow.problem import Problem, datasets, losses
 from reluflow.problem.activation import SmoothedRelu
@@ -31,7 +32,8 @@ class Sphere:
     def phi(self) -> SmoothedRelu:
         """The smoothed activation."""
         found = self.problem.smoothed
-        assert found is not None
+        if found is None:
+            raise ReluflowError("the activation is not smoothed: give the problem smoothing > 0")
         return found
 
     def G(self, W: Array) -> Array:
@@ -119,7 +121,7 @@ class Sphere:
 
 
 @cache
-def skewed(xi: float = 0.3) -> Sphere:
+def ridge_sphere(xi: float = 0.3) -> Sphere:
     """Three points on which the extremum e1 is not regular: the tangential Hessian is positive."""
     X = np.array([[1.0, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, -0.1, 0.0]])
     return Sphere(Problem(X, np.ones(3), losses.Logistic(), smoothing=xi, name="three-on-a-ridge"))
@@ -237,7 +239,7 @@ def ridge() -> tuple[Sphere, Array, Array, list[Hypothesis]]:
 
     That e1 is the only global extremum of |G| is seen by ascent and by sampling.
     """
-    sphere, e1 = skewed(), np.array([1.0, 0.0, 0.0])
+    sphere, e1 = ridge_sphere(), np.array([1.0, 0.0, 0.0])
     rng = np.random.default_rng(0)
     W = rng.standard_normal((20_000, 3))
     W /= np.linalg.norm(W, axis=1, keepdims=True)

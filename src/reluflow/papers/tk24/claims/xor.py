@@ -15,7 +15,7 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, e
 from reluflow.papers.tk24.claims.four_neurons import (
     compare_extrema,
     extrema_of,
-    narrow,
+    narrow_spread,
     smoothed_orbit,
     spread,
     tight_orbit,
@@ -126,7 +126,7 @@ def miss_one(d: int, t: float) -> float:
     return float(1 - betainc((d - 1) / 2, 0.5, 1 - t * t) / 4)
 
 
-def caught(rng: np.random.Generator, m: int, d: int, t: float, draws: int) -> float:
+def share_caught(rng: np.random.Generator, m: int, d: int, t: float, draws: int) -> float:
     """Share of draws of m balanced neurons that start in all four caps with the right signs.
 
     At t = 0 that is the largest share that can capture all four extrema: the data are invariant
@@ -149,12 +149,12 @@ def keeps_sides(problem: Problem, rng: np.random.Generator, starts: int) -> Hypo
     end = Sphere(problem).climb(V, s)
     axis = np.where(s > 0, 0, 1)
     rows = np.arange(starts)
-    caught = np.abs(end[rows, axis]) > 0.9  # from there on d alpha/dt <= -(1/16) sin alpha
+    captured = np.abs(end[rows, axis]) > 0.9  # from there on d alpha/dt <= -(1/16) sin alpha
     kept = np.sign(end[rows, axis]) == np.sign(V[rows, axis])
     return Hypothesis(
         "a neuron captures no extremum but that of its sign and side",
-        bool(kept[caught].all() and caught.any()),
-        f"{int(caught.sum())} of {starts} neurons captured by one, all on their side",
+        bool(kept[captured].all() and captured.any()),
+        f"{int(captured.sum())} of {starts} neurons captured by one, all on their side",
     )
 
 
@@ -170,7 +170,7 @@ def product_bound(seed: int, draws: int) -> Found:
     t = spread(problem) + problem.smoothing
     made = []
     for m in (1, 6):
-        share = caught(rng, m, problem.d, 0.0, draws)
+        share = share_caught(rng, m, problem.d, 0.0, draws)
         error = 4 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
         bound = (1 - miss_one(problem.d, t) ** m) ** 4
         made.append(
@@ -189,12 +189,12 @@ def union_bound(seed: int, draws: int) -> list[Comparison]:
     rng = np.random.default_rng(seed)
     made = []
     for m in (1, 4):
-        share, p = caught(rng, m, 3, 0.0, draws), 1 - miss_one(3, 0.0)
+        share, p = share_caught(rng, m, 3, 0.0, draws), 1 - miss_one(3, 0.0)
         exact = sum((-1) ** i * math.comb(4, i) * (1 - i * p) ** m for i in range(5))
         tolerance = 4 * math.sqrt(exact * (1 - exact) / draws)
         made.append(equals(share, exact, tolerance=tolerance, what=f"share with all four, m={m}"))
     for m in (10, 20, 40):
-        share = caught(rng, m, 3, 0.1, draws)
+        share = share_caught(rng, m, 3, 0.1, draws)
         error = 3 * math.sqrt(max(share * (1 - share), 1 / draws) / draws)
         bound = 1 - 4 * miss_one(3, 0.1) ** m
         made.append(at_least(share, bound - error, what=f"share, m={m}; bound less 3 s.e."))
@@ -215,5 +215,5 @@ def neurons_turn_fast(seed: int, draws: int) -> Found:
     speed = toward / (1 - V[:, 0] ** 2)  # -(d alpha/dt) / sin(alpha)
     return Found(
         [at_least(speed.min(), 1 / 16, what="-(d alpha/dt)/sin(alpha), least in the cap")],
-        [narrow(delta, 0.0)],
+        [narrow_spread(delta, 0.0)],
     )

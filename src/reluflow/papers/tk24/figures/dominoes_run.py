@@ -211,7 +211,7 @@ def _run(
         "seed": seed,
         "settings": dict(settings),
         "records": records,
-        "probes": probed(data, place, settings) if VARIANTS[variant].get("digits", True) else {},
+        "probes": probe_all(data, place, settings) if VARIANTS[variant].get("digits", True) else {},
     }
     write_text(place / "result.json", json.dumps(result))
     shutil.rmtree(place / "features", ignore_errors=True)
@@ -273,7 +273,7 @@ def _train(
     )
 
 
-def probed(data: Dominoes, place: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+def probe_all(data: Dominoes, place: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Scores of all probes; each one goes on from epoch to epoch where it ended before."""
     out: dict[str, Any] = {}
     for name, (labels, C) in PROBES.items():

@@ -14,7 +14,7 @@ from reluflow.network import axis_start, initialize
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.tk24.claims.course import orbit_course, remaining_course, slope
 from reluflow.problem import Problem, datasets
-from reluflow.report.traces import Line, Panel, Picture, Points, Rule
+from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.trajectory import Trajectory, every
 
 FOUR_EPOCHS = 2**15
@@ -39,7 +39,7 @@ def four_neuron_rate(epoch: int) -> float:
         return base
     if epoch < 2**14:
         return base * (1 + 32 * (epoch / 2**13 - 1))
-    return base * (1 + 32 * 2.0 ** ((epoch - 2**14) / 512))
+    return float(base * (1 + 32 * 2.0 ** ((epoch - 2**14) / 512)))
 
 
 def four_neuron_run(
@@ -196,7 +196,7 @@ def wide_run(alpha: float, settings: dict[str, Any] = WIDE, save: Any = None) ->
     return descend(problem, net, save=save, observe=["frobenius", "outer"], **how)
 
 
-def gathered(run: Trajectory) -> dict[str, Any]:
+def gathering_of(run: Trajectory) -> dict[str, Any]:
     """How the squared norm is spread over the four extremal directions at the end."""
     maxima = extremal_vectors(run.problem)
     share = np.exp(2 * run.final.log_norms)
@@ -236,7 +236,7 @@ def figure2(*, seed: int = 0, **settings: Any) -> Drawn:
     full = settings["m"] == WIDE["m"]
     for alpha, name in ((math.pi / 2, "pi/2"), (math.pi / 3, "pi/3")):
         run = wide_run(alpha, settings, save=every(64))
-        found = gathered(run)
+        found = gathering_of(run)
         numbers[name] = found
         title = f"angle {name} between the classes"
         line = Line(run.steps, run["frobenius"])
@@ -382,5 +382,5 @@ def _power(x: tuple[float, ...], y: list[float], power: int, name: str, title: s
     """Measured errors beside a power law through the last one."""
     at = np.array(x)
     law = Line(at, y[-1] * (at / at[-1]) ** power, f"slope {power}", "0.6")
-    traces = [law, Points(at, y, "measured", "tab:blue")]
+    traces: list[Trace] = [law, Points(at, y, "measured", "tab:blue")]
     return Panel(traces, title, name, "error (rad)", "log", "log", legend="upper left")
