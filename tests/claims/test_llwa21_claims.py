@@ -14,6 +14,7 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.hypotheses import orthogonally_separable
 from reluflow.claims.run import evaluate, run_check
 from reluflow.claims.verdict import decide
+from reluflow.papers.llwa21 import runs
 from reluflow.papers.llwa21.claims import (
     bounds,
     cones,
@@ -322,7 +323,7 @@ def test_two_neurons(with_states):
 
     bad = Evidence.of(good.problem, with_states(good.run, turn))
     assert symmetric.tends_to_half(bad)[0].status is Status.FAILS
-    one = Evidence(good.problem, good.start, replace(good.run, networks=_last(good.path, 2)))
+    one = Evidence(good.problem, good.start, replace(good.run, networks=_last(good.path(), 2)))
     assert status_of("T5.5/repaired", one) is Status.OUT_OF_SCOPE  # nothing to compare with
     same_side = Network(good.start.W, np.abs(good.start.a), leak=0.5)
     assert status_of("T5.5/repaired", started(good, same_side)) is Status.OUT_OF_SCOPE
@@ -404,14 +405,14 @@ def test_only_three_pairs(monkeypatch):
 
 def test_pairs_must_become_opposite(monkeypatch):
     assert of_experiment("LF.2") is Status.HOLDS
-    true = symmetric.until
+    true = symmetric.flow_until
     shifted = 1 + 0.03 * np.array([[1.0], [-1.0]])
 
     def skewed(problem, net, q):
         W, a = true(problem, net, q).final.weights()
         return Evidence.of(problem, Network(shifted * W, a, leak=0.5))
 
-    monkeypatch.setattr(symmetric, "until", skewed)
+    monkeypatch.setattr(symmetric, "flow_until", skewed)
     monkeypatch.setattr(symmetric, "NEAR", 1.0)
     assert of_experiment("LF.2") is Status.FAILS
 
@@ -493,14 +494,13 @@ def _half_gain(found):
 
 
 def test_a_stop_that_comes_early_is_seen(monkeypatch):
-    from reluflow.gradientflow import stops
-
-    true = stops.loss_below
+    true = limit.loss_below
 
     def early(value=None, log=None):
         return true(log=(math.log(value) if log is None else log) + math.log(10))
 
-    monkeypatch.setattr(stops, "loss_below", early)
+    for module in (limit, runs):
+        monkeypatch.setattr(module, "loss_below", early)
     assert of_experiment("TB.19/finite time") is Status.FAILS
     assert experiment_misses("T4.3/rate")
 
@@ -569,20 +569,22 @@ def test_sweep_near_a_maximum(monkeypatch, with_states):
 
 def test_growth_of_the_smoothed_margin_has_two_parts(monkeypatch):
     """A tangential slope that is wrong is seen: F.11 rests on it."""
-    true = local.smoothed
+    true = local.smoothed_margin
 
     def tilted(problem, net):
         value, along, across = true(problem, net)
         return value, along, 3 * across
 
-    monkeypatch.setattr(local, "smoothed", tilted)
+    monkeypatch.setattr(local, "smoothed_margin", tilted)
     assert experiment_misses("LF.11")
 
 
 def test_desingularising_sees_a_flatter_margin(monkeypatch):
-    true = local.smoothed
+    true = local.smoothed_margin
     monkeypatch.setattr(
-        local, "smoothed", lambda p, net: (true(p, net)[0], *(1e-2 * v for v in true(p, net)[1:]))
+        local,
+        "smoothed_margin",
+        lambda p, net: (true(p, net)[0], *(1e-2 * v for v in true(p, net)[1:])),
     )
     assert of_experiment("LF.10") is Status.FAILS
     monkeypatch.undo()
@@ -710,7 +712,7 @@ def test_one_neuron_alone(with_states):
 
     halted = Evidence.of(good.problem, with_states(good.run, stop))
     assert support.one_neuron_alone(halted)[0].status is Status.FAILS
-    short = Evidence.of(good.problem, replace(good.run, networks=_last(good.path, 2)), good.start)
+    short = Evidence.of(good.problem, replace(good.run, networks=_last(good.path(), 2)), good.start)
     assert status_of("TG.9", short) is Status.OUT_OF_SCOPE
     other_side = Network(-good.start.W, good.start.a, leak=0.5)
     assert status_of("TG.9", started(good, other_side)) is Status.OUT_OF_SCOPE

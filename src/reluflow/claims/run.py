@@ -43,10 +43,10 @@ def try_evaluate(check: Check, evidence: Evidence) -> Verdict:
     try:
         return evaluate(check, evidence)
     except ReluflowError as error:
-        said = str(error)
+        note = str(error)
     except Exception as error:
-        said = f"The check stopped: {type(error).__name__}: {error}"
-    return verdict_of(check, Found((), note=said), (), evidence.describe())
+        note = f"The check stopped: {type(error).__name__}: {error}"
+    return verdict_of(check, Found((), note=note), (), evidence.describe())
 
 
 def run_check(check: Check, size: str = "quick", seed: int = 0) -> Verdict:

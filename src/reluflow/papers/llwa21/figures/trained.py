@@ -32,7 +32,7 @@ OF_DATA = {1.0: ("tab:red", "o"), -1.0: ("tab:blue", "s")}
 
 
 def least_share(q: float) -> float:
-    """Share of its limit's margin that a run has reached at q_min = q: 1 - 1/q, with room.
+    """Share of its limit's margin that a run has reached at q_min = q: 1 - 1/q.
 
     The margin is stationary at its limit, so that only smoothing keeps it below, by order 1/q_min.
     """

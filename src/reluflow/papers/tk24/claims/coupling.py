@@ -159,8 +159,8 @@ def norms_stay_below(evidence: Evidence) -> Found:
         if t > t1:
             break
         gained = 2 * float(log_size(net).max()) - log_q0 - 2 * lam * t
-        room = math.log1p(-A0 / lam * math.exp(log_q0) * math.expm1(2 * lam * t))
-        sharp, loose = max(sharp, gained + room), max(loose, gained - math.log(2))
+        left = math.log1p(-A0 / lam * math.exp(log_q0) * math.expm1(2 * lam * t))
+        sharp, loose = max(sharp, gained + left), max(loose, gained - math.log(2))
     error = DRIFT * evidence.rtol + ROUNDING
     inside = Hypothesis("weights small enough for t1 > 0", t1 > 0, f"t1 = {t1:.3g}")
     return Found(

@@ -107,7 +107,7 @@ def prominent_neurons(seed: int, m: int) -> Found:
     late = [course.errors_of(course.at_T1(q, q**5), q) for q in radii]
     coarse = course.errors_of(course.at_T1(1e-2, 1e-8), 1e-2)
     top = float(course.sizes.max())
-    room = m / 4 / course.lam * 1e-4 * top**2  # (A0/lam) r^2 M^2 of App. C
+    bound = m / 4 / course.lam * 1e-4 * top**2  # (A0/lam) r^2 M^2 of App. C
     made = [
         equals(course.lam, 0.1022917, tolerance=1e-7, what="lam of the orbit"),
         equals(slope(sigmas, turns), 1.0, tolerance=SLOPE_TOL, what="exponent of sigma, turn"),
@@ -117,8 +117,8 @@ def prominent_neurons(seed: int, m: int) -> Found:
         equals(
             slope(radii, [e[1] for e in late]), 2.0, tolerance=SLOPE_TOL, what="exponent of r, size"
         ),
-        at_most(coarse[0], room, what="direction error at r = 1e-2, sigma = 1e-8"),
-        at_most(coarse[1], room * top, what="error of |a|/r there"),
+        at_most(coarse[0], bound, what="direction error at r = 1e-2, sigma = 1e-8"),
+        at_most(coarse[1], bound * top, what="error of |a|/r there"),
     ]
     count = int(course.prominent.sum())
     some = Hypothesis("some neurons are prominent", count > 0, f"{count} of {m}")
@@ -152,9 +152,7 @@ def remaining_neurons(seed: int, m: int) -> list[Comparison]:
 def basins_of(found: ExtremalVectors) -> Array:
     """Shares of starts that turn to each extremum; raises where a search did not keep them."""
     if found.basin_fractions is None:
-        raise MissingEvidence(
-            "the sizes of basins are not known: these data are too large for them"
-        )
+        raise MissingEvidence("the sizes of basins are not known: these data are too large")
     return found.basin_fractions
 
 

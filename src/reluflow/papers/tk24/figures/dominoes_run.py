@@ -63,7 +63,7 @@ FULL: dict[str, Any] = {
 }
 #: What decays in training is lr * weight_decay * steps: with 4 times fewer steps than the paper,
 #: step size and weight decay are doubled. Mirrored digits cost a small network accuracy. Chosen
-#: from runs with another seed, and lengthened once: the captions tell why.
+#: from runs with another seed, and lengthened once: the captions say why.
 SCALED: dict[str, Any] = {
     "model": "small",
     "width": 32,
