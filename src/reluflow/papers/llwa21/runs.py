@@ -46,6 +46,11 @@ def direction(net: Network) -> Array:
     return np.asarray(theta / np.linalg.norm(theta))
 
 
+def network_of(theta: Array, m: int, leak: float = 0.0) -> Network:
+    """The network of m neurons with these weights, all w first."""
+    return Network(theta[:-m].reshape(m, -1), theta[-m:], leak=leak)
+
+
 def m_distance(net: Network, other: Network) -> float:
     """max_j max(|w_j - w'_j|, |a_j - a'_j|)."""
     (W, a), (V, b) = net.weights(), other.weights()

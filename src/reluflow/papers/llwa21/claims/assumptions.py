@@ -143,6 +143,8 @@ def both_signs(evidence: Evidence) -> tuple[bool | None, str]:
     return up > 0 and down > 0, f"{up} positive, {down} negative"
 
 
+SETTING = (mean_logistic, some_leak, separable)  # of Sections 3 and 4
+BELOW_SIGMA_MAX = ["the start is below sigma_max, which is not explicit"]
 LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
 # what Theorem 4.3 and Corollary 4.4 suppose
 SYMMETRIC_LIMIT: dict[str, Any] = {
@@ -151,9 +153,7 @@ SYMMETRIC_LIMIT: dict[str, Any] = {
     "quick": LATE,
     "full": {"q_min": 2000.0},
     "given": [
-        mean_logistic,
-        some_leak,
-        separable,
+        *SETTING,
         symmetric_data,
         off_the_mean,
         small_start,
@@ -161,7 +161,7 @@ SYMMETRIC_LIMIT: dict[str, Any] = {
         one_way,
         large_margins,
     ],
-    "unchecked": ["the start is below sigma_max, which is not explicit"],
+    "unchecked": BELOW_SIGMA_MAX,
 }
 
 

@@ -16,7 +16,7 @@ from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.landscape import G, extremal_vectors
 from reluflow.network import Network, initialize
 from reluflow.papers.llwa21.claims.assumptions import means_separate
-from reluflow.papers.llwa21.runs import sides
+from reluflow.papers.llwa21.runs import network_of, sides
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Logistic
 from reluflow.trajectory.observables import slopes, velocity
@@ -80,7 +80,7 @@ def euler(seed: int, draws: int) -> list[Comparison]:
 def gradients(problem: Problem, theta: Array, m: int, step: float) -> Array:
     """grad q_i of all samples by central differences, (n, size of theta)."""
     change = [
-        problem.outputs(_network(theta + h, m)) - problem.outputs(_network(theta - h, m))
+        problem.outputs(network_of(theta + h, m)) - problem.outputs(network_of(theta - h, m))
         for h in step * np.eye(theta.size)
     ]
     return np.asarray((problem.y * np.array(change)).T / (2 * step))
@@ -91,11 +91,6 @@ def on_kink(net: Network, x: Array, j: int) -> Network:
     W = net.W.copy()
     W[j] -= x * (W[j] @ x) / (x @ x)
     return Network(W, net.a)
-
-
-def _network(theta: Array, m: int) -> Network:
-    """The network of m neurons with these weights, all w first."""
-    return Network(theta[:-m].reshape(m, -1), theta[-m:])
 
 
 @experiment("LLWA21-LB.5", quick={"draws": 20}, full={"draws": 500})

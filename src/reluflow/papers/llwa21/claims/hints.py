@@ -9,12 +9,16 @@ import numpy as np
 
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.hypotheses import mean_logistic, separable, some_leak
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
-from reluflow.papers.llwa21.claims.assumptions import means_separate, plus_is_longer
+from reluflow.papers.llwa21.claims.assumptions import (
+    BELOW_SIGMA_MAX,
+    SETTING,
+    means_separate,
+    plus_is_longer,
+)
 from reluflow.papers.llwa21.claims.directions import NEAR
 from reluflow.papers.llwa21.claims.general import has_principal_direction, negatives_weak_at_dual
 from reluflow.papers.llwa21.claims.one_neuron import flip_classes
@@ -33,9 +37,7 @@ from reluflow.problem.losses import Logistic
 
 RATIOS = {0.05: 2.478, 0.1: 1.442}  # eps -> largest margin over eps/2, noted for K = 1/2
 PROVEN = (
-    mean_logistic,
-    some_leak,
-    separable,
+    *SETTING,
     has_principal_direction,
     means_separate,
     plus_is_longer,
@@ -68,7 +70,7 @@ def limit_error(problem: Problem, net: Network) -> float:
     "LLWA21-T6.2",
     quick={"draws": 3, "m": 2, "q": 100.0},
     full={"draws": 12, "m": 2, "q": 300.0},
-    unchecked=["the start is below sigma_max, which is not explicit"],
+    unchecked=BELOW_SIGMA_MAX,
     reason="sigma = 1e-8: from 1e-4 one draw of twelve is still 2 % away at q_min = 300; "
     "that error goes as sigma^(2 kappa), kappa = .456, and as 1/sqrt(q_min)",
 )

@@ -12,7 +12,7 @@ from scipy.special import log_expit
 
 from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.hypotheses import mean_logistic, separable, some_leak
+from reluflow.claims.hypotheses import mean_logistic
 from reluflow.claims.limits import tends_to_zero
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.gradientflow.flow import flow
@@ -21,6 +21,7 @@ from reluflow.network import initialize
 from reluflow.optimum.kkt import KINK_TOL, kkt
 from reluflow.optimum.kkt_modes import settling_rate
 from reluflow.optimum.max_margin import max_margin
+from reluflow.papers.llwa21.claims.assumptions import SETTING
 from reluflow.papers.llwa21.runs import (
     decade,
     has_decade,
@@ -203,7 +204,7 @@ def leaders(evidence: Evidence) -> NDArray[np.bool_]:
 @claim(
     "LLWA21-TB.19",
     needs=("path", "flow", "start"),
-    given=[mean_logistic, some_leak, separable, has_leader],
+    given=[*SETTING, has_leader],
     **{**RUN, "quick": {**RUN["quick"], "kind": "balanced"}},
 )
 def loss_vanishes(evidence: Evidence) -> list[Comparison]:
@@ -231,7 +232,7 @@ def loss_gets_small_in_finite_time(seed: int, starts: int) -> Found:
         problem = datasets.symmetric_separable(rng=seed + i)
         net = initialize(problem, 6, scale=0.1, kind="balanced", normalize="none", rng=seed + i)
         evidence = Evidence.of(problem, start=net)
-        hypotheses += [test(evidence) for test in (mean_logistic, some_leak, separable, has_leader)]
+        hypotheses += [test(evidence) for test in (*SETTING, has_leader)]
         goal = math.log(2) / problem.n
         run = flow(problem, net, stop=loss_below(goal))
         found = problem.loss_of(run.final) / goal
@@ -247,7 +248,7 @@ def loss_gets_small_in_finite_time(seed: int, starts: int) -> Found:
     )
 
 
-@claim("LLWA21-LB.20", needs=("path",), given=[mean_logistic, some_leak, separable], **RUN)
+@claim("LLWA21-LB.20", needs=("path",), given=SETTING, **RUN)
 def every_neuron_is_pulled(evidence: Evidence) -> Comparison:
     """sgn(a_j) <w_j', w*> >= |a_j| leak gamma* (1 - e^{-nL})/n at every record.
 

@@ -14,18 +14,24 @@ from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.network import Network
 from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.directions import pair
-from reluflow.papers.llwa21.runs import direction, embed, flow_until, margin, smoothed_margin
+from reluflow.papers.llwa21.runs import (
+    direction,
+    embed,
+    flow_until,
+    margin,
+    network_of,
+    smoothed_margin,
+)
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.save import every
 
+NEAR_AND_LARGE = ["the start is near and large enough: eps0 and rho0 are not explicit"]
 POWER = 1.5  # kappa of Lemma F.10, between L/2 = 1 and L = 2
 
 
 def unit_network(theta: Array, d: int, size: float, leak: float) -> Network:
     """The network of norm ``size`` along theta (all w first)."""
-    theta = size * theta / np.linalg.norm(theta)
-    m = theta.size // (d + 1)
-    return Network(theta[: m * d].reshape(m, d), theta[m * d :], leak=leak)
+    return network_of(size * theta / np.linalg.norm(theta), theta.size // (d + 1), leak)
 
 
 def maxima(seed: int) -> list[tuple[str, Problem, Network, float]]:
@@ -64,7 +70,7 @@ def returning_run(seed: int, which: int, eps: float, size: float, q: float) -> E
     "LLWA21-T5.6",
     quick={"eps": 0.1, "size": 5.0, "q": 2000.0},
     full={"q": 20_000.0},
-    unchecked=["the start is near and large enough: eps0 and rho0 are not explicit"],
+    unchecked=NEAR_AND_LARGE,
 )
 def stays_near(seed: int, eps: float, size: float, q: float) -> list[Comparison]:
     """From eps0 = .1 and norm 5 (in the unit ball): the margin of the maximum, not far away.
@@ -184,7 +190,7 @@ def arcs_and_growth(evidence: Evidence, value: float) -> tuple[Array, Array, Arr
     "LLWA21-LF.11",
     quick={"q": 2000.0},
     full={"q": 20_000.0},
-    unchecked=["the start is near and large enough: eps0 and rho0 are not explicit"],
+    unchecked=NEAR_AND_LARGE,
 )
 def bounded_sweep(seed: int, q: float) -> list[Comparison]:
     """d zeta <= -c d Psi(gap) at every step, Psi of points sampled for F.10, c of the proof.

@@ -285,22 +285,20 @@ class Departure:
         return np.linspace(self.last - 2.0 / self.rate, self.last, 8)
 
 
-def departures(seed: int) -> list[tuple[Departure, str, Found]]:
-    """Symmetric data with two neurons, hinted data with one and a zero one."""
-    found = []
-    for evidence, name in ((aligned_pair(seed), "pair"), (aligned_one(seed), "one neuron")):
-        tests = [test(evidence) for test in (mean_logistic, some_leak, unit_ball, well_aligned)]
-        found.append((Departure(evidence.problem, evidence.end()), name, Found((), tests)))
-    return found
+def departures(seed: int) -> tuple[list[tuple[Departure, str]], list[Hypothesis]]:
+    """Symmetric data with two neurons, hinted data with one and a zero one; what they rest on."""
+    evidence = {"pair": aligned_pair(seed), "one neuron": aligned_one(seed)}
+    tests = (mean_logistic, some_leak, unit_ball, well_aligned)
+    found = [(Departure(each.problem, each.end()), name) for name, each in evidence.items()]
+    return found, [test(each) for each in evidence.values() for test in tests]
 
 
 @experiment("LLWA21-TE.4", quick={"sizes": (1e-4, 1e-7)}, full={"sizes": (1e-4, 1e-7, 1e-10)})
 def limit_near_zero(seed: int, sizes: tuple[float, ...]) -> Found:
     """The limit exists, is near e^{lambda t} theta-hat, and other starts share it."""
     comparisons: list[Comparison] = []
-    hypotheses: list[Hypothesis] = []
-    for out, name, tests in departures(seed):
-        hypotheses += tests.hypotheses
+    found, hypotheses = departures(seed)
+    for out, name in found:
         times = out.grid()
         rays = [out.from_ray(r, times) for r in sizes]
         rng = np.random.default_rng(seed)
@@ -325,9 +323,8 @@ def limit_near_zero(seed: int, sizes: tuple[float, ...]) -> Found:
 def no_flips_up_to_t0(seed: int, r: float, starts: int) -> Found:
     """Up to t0: activations stay, |theta|_M <= 2 e^{lambda t} |theta-hat|_M, closeness."""
     flips, growth, close, rest = 0, 0.0, 0.0, 0.0
-    hypotheses: list[Hypothesis] = []
-    for out, _, tests in departures(seed):
-        hypotheses += tests.hypotheses
+    found, hypotheses = departures(seed)
+    for out, _ in found:
         on = out.on
         signs = np.sign(out.hat.W @ out.problem.X.T)
         times = out.grid()
@@ -357,9 +354,8 @@ def no_flips_up_to_t0(seed: int, r: float, starts: int) -> Found:
 def near_starts_stay_near(seed: int, r: float, starts: int) -> Found:
     """Starts at distance r^2 stay within 4 r e^{lambda t} of the flow from r theta-hat."""
     worst, least = 0.0, math.inf
-    hypotheses: list[Hypothesis] = []
-    for out, _, tests in departures(seed):
-        hypotheses += tests.hypotheses
+    found, hypotheses = departures(seed)
+    for out, _ in found:
         times = out.grid()
         ray = out.from_ray(r, times)
         for i in range(starts):

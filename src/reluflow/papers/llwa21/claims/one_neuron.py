@@ -22,6 +22,8 @@ from reluflow.landscape import max_G
 from reluflow.network import Network, initialize
 from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.assumptions import (
+    BELOW_SIGMA_MAX,
+    SETTING,
     large_margins,
     means_separate,
     minus_is_longer,
@@ -126,10 +128,10 @@ def ends_in_one_neuron(evidence: Evidence, sign: int) -> list[Comparison]:
     ]
 
 
-COMMON = [mean_logistic, some_leak, separable, means_separate]
+COMMON = [*SETTING, means_separate]
 SIZES: dict[str, Any] = {
     "needs": ("start", "end"),
-    "unchecked": ["the start is below sigma_max, which is not explicit"],
+    "unchecked": BELOW_SIGMA_MAX,
 }
 
 
@@ -232,7 +234,7 @@ SPHERE: dict[str, Any] = {
     "part": "sphere",
     "quick": {"q_min": 100.0},
     "full": {"q_min": 2000.0},
-    "unchecked": ["the start is below sigma_max, which is not explicit"],
+    "unchecked": BELOW_SIGMA_MAX,
     "reason": "from sigma = 1e-4 one draw of eight is 1 % away at q_min = 100, later than others",
 }
 

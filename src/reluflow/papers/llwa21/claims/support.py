@@ -14,7 +14,6 @@ from reluflow.claims.claim import Found, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import (
     balanced_start,
-    mean_logistic,
     separable,
     some_leak,
     unit_ball,
@@ -23,7 +22,7 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.landscape import max_G
 from reluflow.network import Network
 from reluflow.optimum.max_margin import margin_bound, max_margin
-from reluflow.papers.llwa21.claims.assumptions import large_margins
+from reluflow.papers.llwa21.claims.assumptions import SETTING, large_margins
 from reluflow.papers.llwa21.claims.general import (
     counterexample,
     dual_value,
@@ -70,7 +69,7 @@ def trained_alone(seed: int, q_min: float) -> Evidence:
     example=trained_alone,
     quick={"q_min": 100.0},
     full={"q_min": 500.0},
-    given=[mean_logistic, some_leak, separable, balanced_start, single, large_margins, has_decade],
+    given=[*SETTING, balanced_start, single, large_margins, has_decade],
 )
 def one_neuron_alone(evidence: Evidence) -> list[Comparison]:
     """(w, a)/|theta| tends to (w+, 1)/sqrt 2: what is across w+ is kept while |theta| grows."""

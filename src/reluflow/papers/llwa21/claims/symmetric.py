@@ -22,7 +22,13 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, e
 from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.max_margin import max_margin
-from reluflow.papers.llwa21.claims.assumptions import both_signs, large_margins, off_the_mean
+from reluflow.papers.llwa21.claims.assumptions import (
+    BELOW_SIGMA_MAX,
+    SETTING,
+    both_signs,
+    large_margins,
+    off_the_mean,
+)
 from reluflow.papers.llwa21.claims.directions import NEAR, pair
 from reluflow.papers.llwa21.runs import (
     branchings,
@@ -47,7 +53,7 @@ REACHED = (50.0, 500.0, 2000.0)  # q_min at which the margin is looked at
     part="rate",
     quick={"m": 6, "sets": 1},
     full={"m": 6, "sets": 10},
-    unchecked=["the start is below sigma_max, which is not explicit"],
+    unchecked=BELOW_SIGMA_MAX,
 )
 def ratios_of_the_margin(seed: int, m: int, sets: int) -> Found:
     """1 - gamma/gamma_max at q_min 50, 500, 2000 from sigma = 1e-4: at most 1/q_min, as in T4.3.
@@ -117,9 +123,7 @@ def distance_to(evidence: Evidence, net: Network, factor: float) -> float:
 PAIR: dict[str, Any] = {
     "needs": ("start", "path"),
     "given": [
-        mean_logistic,
-        some_leak,
-        separable,
+        *SETTING,
         symmetric_data,
         balanced_start,
         opposite_pair,
