@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reluflow.arrays import Array
-from reluflow.claims.claim import predicate
+from reluflow.claims.claim import Predicate, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.problem import Problem
 
@@ -59,20 +59,20 @@ def margin_loss(evidence: Evidence) -> tuple[bool, str]:
     return evidence.problem.loss.margin, f"{evidence.problem.loss.name} loss"
 
 
-@predicate("logistic loss, mean, factor 1")
-def mean_logistic(evidence: Evidence) -> tuple[bool, str]:
-    """The loss of [LLWA21]_ and [TK24]_."""
-    p = evidence.problem
-    fine = p.loss.name == "logistic" and p.reduction == "mean" and p.loss.factor == 1.0
-    return fine, f"{p.loss.name} loss, {p.reduction}, factor {p.loss.factor:g}"
+def mean_loss(name: str, loss: str) -> Predicate:
+    """The loss of this name, averaged over the samples, without a factor."""
+
+    @predicate(name)
+    def test(evidence: Evidence) -> tuple[bool, str]:
+        p = evidence.problem
+        fine = p.loss.name == loss and p.reduction == "mean" and p.loss.factor == 1.0
+        return fine, f"{p.loss.name} loss, {p.reduction}, factor {p.loss.factor:g}"
+
+    return test
 
 
-@predicate("half-square loss, mean")
-def half_square(evidence: Evidence) -> tuple[bool, str]:
-    """The loss of [BF24]_ Section 4."""
-    p = evidence.problem
-    fine = p.loss.name == "half_square" and p.reduction == "mean" and p.loss.factor == 1.0
-    return fine, f"{p.loss.name} loss, {p.reduction}, factor {p.loss.factor:g}"
+mean_logistic = mean_loss("logistic loss, mean, factor 1", "logistic")  # [LLWA21]_ and [TK24]_
+half_square = mean_loss("half-square loss, mean", "half_square")  # [BF24]_ Section 4
 
 
 @predicate("square loss")

@@ -132,7 +132,7 @@ def settles(evidence: Evidence, shown: list[int], values: list[float], what: str
 
 
 def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
-    """gt, radial and tangential part as `smoothed` gives them, with the best slopes at kinks.
+    """What `smoothed_margin` gives: gt, radial and tangential part, with the best slopes at kinks.
 
     A neuron that slides on the hyperplane of a sample has <w, x> = 0 up to rounding, whose sign
     says nothing: of the slopes in [leak, 1] that one counts for which the tangential part is least.

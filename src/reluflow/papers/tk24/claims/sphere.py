@@ -22,6 +22,12 @@ STARTS = 64  # of the search for extrema
 TURNS = 6000  # most power steps of it
 
 
+def sphere_sample(rng: np.random.Generator, count: int, d: int) -> Array:
+    """Uniform unit vectors."""
+    V = rng.standard_normal((count, d))
+    return np.asarray(V / np.linalg.norm(V, axis=1, keepdims=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Sphere:
     """G(w) = sum_k c_k phi(w, x_k), c the pull of a silent network, phi smoothed."""
@@ -84,8 +90,7 @@ class Sphere:
     def extrema(self) -> tuple[Array, Array]:
         """Maxima of s G found from spread starts, and their signs, largest |G| first."""
         rng = np.random.default_rng(0)
-        W = rng.standard_normal((STARTS, self.problem.d))
-        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        W = sphere_sample(rng, STARTS, self.problem.d)
         signs = np.where(np.arange(STARTS) % 2 == 0, 1.0, -1.0)
         W = self.climb(W, signs)
         order = np.argsort(-signs * self.G(W))
@@ -199,8 +204,7 @@ def directions_settle(seed: int, starts: int) -> list[Comparison]:
     """Direction flow: s G never falls, the path is of finite length and its end is critical."""
     rng = np.random.default_rng(seed)
     sphere = Sphere(ball_draw(rng, 8, 3, 0.2))
-    W = rng.standard_normal((starts, 3))
-    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    W = sphere_sample(rng, starts, 3)
     signs = np.where(np.arange(starts) % 2 == 0, 1.0, -1.0)
     slowest = min(
         float(s * sphere.G(w[None])[0] - (s * sphere.tangential(w)).max())
@@ -241,8 +245,7 @@ def ridge() -> tuple[Sphere, Array, Array, list[Hypothesis]]:
     """
     sphere, e1 = ridge_sphere(), np.array([1.0, 0.0, 0.0])
     rng = np.random.default_rng(0)
-    W = rng.standard_normal((20_000, 3))
-    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    W = sphere_sample(rng, 20_000, 3)
     G, value = np.abs(sphere.G(W)), float(sphere.G(e1[None])[0])
     V, signs = sphere.extrema
     near = np.flatnonzero(signs * sphere.G(V) >= value * (1 - 1e-9))

@@ -24,7 +24,7 @@ from reluflow.papers.tk24.claims.four_neurons import (
     xor_setting,
     xor_symmetric,
 )
-from reluflow.papers.tk24.claims.sphere import Sphere
+from reluflow.papers.tk24.claims.sphere import Sphere, sphere_sample
 from reluflow.problem import Problem, datasets
 
 # axis, side and outer sign of the neurons that each of the four extrema takes
@@ -62,12 +62,6 @@ def _centre(k: int) -> Array:
 def _centre_as_printed(k: int) -> Array:
     """b(k) e_{a(k)+1}."""
     return np.asarray((2 * ((k - 1) // 2) - 1) * np.eye(3)[k % 2])
-
-
-def sphere_sample(rng: np.random.Generator, count: int, d: int) -> Array:
-    """Uniform unit vectors."""
-    V = rng.standard_normal((count, d))
-    return np.asarray(V / np.linalg.norm(V, axis=1, keepdims=True))
 
 
 @experiment("TK24-L5.2", part="many sets", quick={"sets": 12}, full={"sets": 300})
