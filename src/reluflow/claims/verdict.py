@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, SupportsFloat
 
 from reluflow.runtime.plain import to_plain
+from reluflow.runtime.words import plural
 
 # fields of a Verdict and of a Comparison that are plain text and plain numbers
 WORDS = ("id", "paper", "statement", "form", "part", "note", "reason", "printed", "meant", "quoted")
@@ -297,11 +298,9 @@ def count_statuses(verdicts: Sequence[Verdict]) -> str:
     met, seen = counts.pop(Status.MET, 0), counts.pop(Status.ILLUSTRATED, 0)
     tested = counts.total()
     parts = [f"{n} {status.name.replace('_', ' ').lower()}" for status, n in counts.most_common()]
-    sentences = (
-        [f"{tested} verdict{'' if tested == 1 else 's'}: {', '.join(parts)}."] if tested else []
-    )
-    if met:
-        sentences.append(f"{met} assumption{' is' if met == 1 else 's are'} met.")
-    if seen:
-        sentences.append(f"{seen} {'is' if seen == 1 else 'are'} illustrated only.")
-    return " ".join(sentences)
+    sentences = {
+        f"{tested} {plural(tested, 'verdict')}: {', '.join(parts)}.": tested,
+        f"{met} {plural(met, 'assumption is', 'assumptions are')} met.": met,
+        f"{seen} {plural(seen, 'is', 'are')} illustrated only.": seen,
+    }
+    return " ".join(sentence for sentence, number in sentences.items() if number)
