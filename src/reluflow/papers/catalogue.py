@@ -12,6 +12,7 @@ from reluflow.papers import bf24, llwa21, mmv24, tk24, tlb26
 from reluflow.papers.figure import FIGURES, Spec
 
 PAPERS = (bf24, tlb26, mmv24, llwa21, tk24)
+WHY = "a sketch without data"
 
 
 def all_figures() -> dict[tuple[str, str], Spec]:
@@ -43,9 +44,6 @@ def _names(asked: str, name: str) -> bool:
     """Whether ``name`` is what was asked for, or a part of it: letters after a number."""
     rest = name.removeprefix(asked)
     return name == asked or (asked[-1:].isdigit() and rest != name and rest.isalpha())
-
-
-WHY = "a sketch without data"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.runs import branchings, least_margin, sides, sup_error
 from reluflow.problem import Problem, datasets
 
+BELOW_SIGMA_MAX = ["the start is below sigma_max, which is not explicit"]
+
 
 @predicate("no sample orthogonal to mu (4.5)")
 def off_the_mean(evidence: Evidence) -> tuple[bool, str]:
@@ -144,7 +146,6 @@ def both_signs(evidence: Evidence) -> tuple[bool | None, str]:
 
 
 SETTING = (mean_logistic, some_leak, separable)  # of Sections 3 and 4
-BELOW_SIGMA_MAX = ["the start is below sigma_max, which is not explicit"]
 LATE: dict[str, Any] = {"m": 6, "q_min": 500.0}
 # what Theorem 4.3 and Corollary 4.4 suppose
 SYMMETRIC_LIMIT: dict[str, Any] = {

@@ -26,6 +26,8 @@ from reluflow.problem.losses import Logistic
 
 STAY = 15.0  # T0 of Lemma G.3 in units of 1/lambda0-
 LOGS = (-80.0, -100.0, -120.0)  # log sigma: neurons may grow by e^30 before T0
+LARGER = (-16.0, -22.0, -28.0)  # log sigma at which negative neurons are still felt
+SIZES = (0.08, 0.04, 0.02)  # r times the largest |b_k|
 
 
 @experiment("LLWA21-LG.1", quick={"draws": 300}, full={"draws": 5000})
@@ -244,10 +246,6 @@ def all_but_the_printed_rays(seed: int, m: int) -> Found:
     what = "least margin in the cones at the best T0, sigma -> 0"
     bound = at_least(max(margins), depth(g.problem) / 3, what=what)
     return Found([bound], [*conditions(g.problem, g.net), chosen])
-
-
-LARGER = (-16.0, -22.0, -28.0)  # log sigma at which negative neurons are still felt
-SIZES = (0.08, 0.04, 0.02)  # r times the largest |b_k|
 
 
 def hypotheses_of(problem: Problem) -> list[Hypothesis]:

@@ -31,6 +31,7 @@ ENERGY = 1e-9
 VALLEY = Problem(
     np.array([[0.0, 1.0], [1.0, 0.6]]), np.array([-1.0, 1.0]), Logistic(), 0.2, name="valley"
 )
+SMALL, EPS = 1e-3, 0.1  # r and eps of Assumptions 4.6, A.6 in the flows looked at
 
 
 def min_norm_velocity(problem: Problem, net: Network) -> Array:
@@ -124,9 +125,6 @@ def across_kinks(seed: int, m: int, nodes: int) -> list[Comparison]:
     net = initialize(problem, m, scale=0.3, kind="gaussian", rng=seed)
     slope, energy, _, kinks = measure(problem, net, 20.0, nodes)
     return [*_compare_energy(slope, energy), at_least(kinks, 1, what="kinks crossed")]
-
-
-SMALL, EPS = 1e-3, 0.1  # r and eps of Assumptions 4.6, A.6 in the flows looked at
 
 
 def edges(problem: Problem, net: Network) -> tuple[int, int, int]:

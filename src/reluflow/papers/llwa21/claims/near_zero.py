@@ -32,6 +32,7 @@ from reluflow.problem import Problem, datasets
 
 SIZES = (0.2, 0.1, 0.05, 0.02)  # r
 MORE = (*SIZES, 0.01, 0.005)
+ALIGNED = 1e-9  # relative, for |G| = lambda and a = sgn(G) |w|
 
 
 @cache
@@ -182,9 +183,6 @@ def flow_stays_linear(seed: int, draws: int) -> Found:
         at_most(change, 0.5, what="|change of log(distance e^(-3 lambda0 t))| over the last fifth"),
     ]
     return Found(comparisons, [none_met(several)])
-
-
-ALIGNED = 1e-9  # relative, for |G| = lambda and a = sgn(G) |w|
 
 
 @predicate("well aligned (E.3)")

@@ -34,6 +34,7 @@ M, SCALE, LEAK, SHIFT = 100, 1e-3, 0.5, 0.4
 NAMES = {False: "as described", True: "symmetrised"}
 COLOURS = {False: "tab:orange", True: "tab:blue"}
 MEASURED = ("svm", "net", "agreement", "margin_ratio")
+EXTENT = (-3.6, 3.6, -3.6, 3.6)
 
 
 def train(problem: Problem, q: float, rng: Any) -> Network:
@@ -230,9 +231,6 @@ def _row(i: int, plain: Mapping[str, Array], paired: Mapping[str, Array]) -> str
         f"{net.mean():.1f} +- {net.std(ddof=1):.1f} %, symmetrised {same.mean():.1f} +- "
         f"{same.std(ddof=1):.1f} %; the paper's draw {PAPER['svm'][i]} and {PAPER['net'][i]} %."
     )
-
-
-EXTENT = (-3.6, 3.6, -3.6, 3.6)
 
 
 def plane_of(problem: Problem) -> Array:

@@ -29,6 +29,13 @@ from reluflow.trajectory import Trajectory, every
 M, SCALE = 20, 1e-3  # width (ours) and factor of the He law (the paper's)
 BLACK, ORANGE, PURPLE, TEAL = "black", "darkorange", "darkviolet", "teal"
 OF_DATA = {1.0: ("tab:red", "o"), -1.0: ("tab:blue", "s")}
+PANELS = {"left": "(a) symmetric", "middle": "(b) one neuron wins", "right": "(c) hints"}
+VIEWS = {
+    "left": (-2.6, 2.6, -2.6, 2.6),
+    "middle": (-3.3, 3.3, -3.0, 3.0),
+    "right": (-1.2, 1.2, -1.2, 1.2),
+}
+SWEPT = {"hard": "points farther away than in (b)", "middle": "the points of (b)"}
 
 
 def least_share(q: float) -> float:
@@ -175,15 +182,6 @@ def margin_panel(
         ylim=(low, 1.08 - 0.08 * low),
         legend="lower right",
     )
-
-
-PANELS = {"left": "(a) symmetric", "middle": "(b) one neuron wins", "right": "(c) hints"}
-VIEWS = {
-    "left": (-2.6, 2.6, -2.6, 2.6),
-    "middle": (-3.3, 3.3, -3.0, 3.0),
-    "right": (-1.2, 1.2, -1.2, 1.2),
-}
-SWEPT = {"hard": "points farther away than in (b)", "middle": "the points of (b)"}
 
 
 def margins(name: str, run: Trajectory) -> tuple[float, float]:

@@ -25,6 +25,7 @@ from reluflow.trajectory import Trajectory
 
 TIE = 1e-9  # relative difference of rates that counts as none
 RTOL = 1e-10  # of the flows
+LIMIT = 1e-7  # r at which the p-neuron net stands for its limit r -> 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +175,6 @@ def regular_course(seed: int, m: int) -> Course:
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
     """Slope of log y against log x."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
-LIMIT = 1e-7  # r at which the p-neuron net stands for its limit r -> 0
 
 
 def eps_of(course: Course) -> float:

@@ -28,6 +28,9 @@ from reluflow.network import Network, axis_start
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.observables import velocity
 
+XI = 0.02  # smoothing radius of the smoothed orbit
+Q, LEAST = 8 / 3, 9 / 4  # max|a| at which the proof stops, and the least |a| it finds then
+
 
 def spread(problem: Problem) -> float:
     """delta: largest distance of a sample to the axis point of its cluster; inf if mislabelled."""
@@ -239,9 +242,6 @@ def angles_stay_small(evidence: Evidence) -> Found:
     return Found([at_most(worst, delta, what="largest |sin alpha|")], [begin])
 
 
-XI = 0.02  # smoothing radius of the smoothed orbit
-
-
 @cache
 def smoothed_orbit() -> Problem:
     """An XOR orbit with everything that Section 5 supposes: delta 0.095, xi 0.02, d = 3."""
@@ -293,9 +293,6 @@ def xor_draw(rng: np.random.Generator, d: int, xi: float, share: float = 0.999) 
         if np.linalg.norm(x) <= 1 and np.abs(x).min() > xi + 1e-3 * delta:
             points.append(x)
     return datasets.xor_orbit(np.array(points)).replace(smoothing=xi)
-
-
-Q, LEAST = 8 / 3, 9 / 4  # max|a| at which the proof stops, and the least |a| it finds then
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,11 @@ from reluflow.trajectory.observables import OBSERVABLES
 SMALL_LOSS = math.log(1e-13)
 # uneven starts; from four equal norms there is nothing to even out
 SPLIT_STARTS = ((1e-4, 1e-5, 1e-7, 1e-6), (0.3, 0.01, 1e-3, 0.1), (0.4, 4e-4, 4e-4, 0.02))
+RTOL = 1e-10
+EARLY, LATE = -30.0, -300.0  # log L at which shares are read
+UNEVEN = 1.3  # size of the neurons of one group over those of the others
+# one neuron of each orbit: direction and size
+FIRST = (((0.8, 0.5, 0.3), 1.0), ((0.5, -0.3, 0.9), 0.7))
 
 
 def margin_ratio(problem: Problem, net: Network) -> float:
@@ -255,13 +260,6 @@ def direction_tends_to_kkt(seed: int, m: int) -> list[Comparison]:
             what="margin over the largest possible",
         ),
     ]
-
-
-RTOL = 1e-10
-EARLY, LATE = -30.0, -300.0  # log L at which shares are read
-UNEVEN = 1.3  # size of the neurons of one group over those of the others
-# one neuron of each orbit: direction and size
-FIRST = (((0.8, 0.5, 0.3), 1.0), ((0.5, -0.3, 0.9), 0.7))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from reluflow.problem.activation import SmoothedRelu
 
 STARTS = 64  # of the search for extrema
 TURNS = 6000  # most power steps of it
+SLOPE_TOL = 0.02  # relative, for measured rates
 
 
 def sphere_sample(rng: np.random.Generator, count: int, d: int) -> Array:
@@ -141,7 +142,6 @@ def ball_draw(rng: np.random.Generator, n: int, d: int, xi: float) -> Problem:
 
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)
-SLOPE_TOL = 0.02  # relative, for measured rates
 
 
 def by_quadrature(w: Array, x: Array, xi: float) -> tuple[float, Array]:

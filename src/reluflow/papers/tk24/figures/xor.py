@@ -28,6 +28,9 @@ WINDOWS = ((0, FOUR_EPOCHS), (0, 3584), (3584, 15872), (15872, FOUR_EPOCHS))
 STYLES = (("tab:blue", "-"), ("tab:orange", "-"), ("tab:green", "--"), ("tab:red", "--"))
 STRIDES: dict[str, Any] = {"quick": {"stride": 32}, "full": {"stride": 4}}
 CLAIMS = ("TK24-A5.4", "TK24-PD.2", "TK24-LD.1")
+NEAR = 0.1  # rad, around an extremal direction
+R_FIXED, SIGMAS = 1e-4, (1e-6, 1e-7, 1e-8, 1e-9)
+RADII = (10**-1.5, 1e-2, 10**-2.5, 1e-3)
 
 
 def four_neuron_rate(epoch: int) -> float:
@@ -175,15 +178,12 @@ def _seen(run: Trajectory, scales: tuple[float, ...], found: dict[str, Any]) -> 
 
 
 WIDE_QUICK = {**WIDE, "m": 256}
-NEAR = 0.1  # rad, around an extremal direction
 # angle between the classes: final norm, angles to gather at, angle within which 95 % of neurons lie
 # (the last from a look at this sample: 0.0054 and 0.027)
 MUST_SEE = {
     "pi/2": (5.54, (0.0, math.pi / 2, math.pi, -math.pi / 2), 0.01),
     "pi/3": (5.90, (-math.pi / 6, math.pi / 2, 5 * math.pi / 6, -math.pi / 2), 0.04),
 }
-R_FIXED, SIGMAS = 1e-4, (1e-6, 1e-7, 1e-8, 1e-9)
-RADII = (10**-1.5, 1e-2, 10**-2.5, 1e-3)
 
 
 def wide_run(alpha: float, settings: dict[str, Any] = WIDE, save: Any = None) -> Trajectory:
