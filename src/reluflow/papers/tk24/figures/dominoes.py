@@ -137,7 +137,7 @@ def figure4(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
         "largest of seven means), the drop without penalty (by the bound of Figure 10) and p of "
         "the other seeds."
     )
-    return drawn_of(size, settings, panels, found, "2^-5", seen, chosen)
+    return drawn_of(size, settings, images_used(settings), panels, found, "2^-5", seen, chosen)
 
 
 @figure("TK24", "F8", title="The same features tell the digit, from both starts", **SIZES)
@@ -188,7 +188,7 @@ def figure9(*, size: str, folder: Path | None = None, seed: int = 0, **settings:
     seen = shortcut_of(found, size)
     if size != "quick":
         seen += late_drop_of(found)
-    return drawn_of(size, settings, panels, found, "1", seen, LENGTHENED)
+    return drawn_of(size, settings, images_used(settings), panels, found, "1", seen, LENGTHENED)
 
 
 @figure("TK24", "F10", title="As Figure 4 with digits that match in 95 % of the images", **SIZES)
@@ -202,7 +202,8 @@ def figure10(*, size: str, folder: Path | None = None, seed: int = 0, **settings
         lost: Drop = found["drop"]
         seen.append(at_most(lost.mean, 0.02, what="mean drop of the object probe"))
     panels = probe_panels(runs, {"objects": "C = 1000"})
-    return drawn_of(size, settings, panels, found, "2^-5, 95 % match", seen, LENGTHENED)
+    start, images = "2^-5, 95 % match", images_used(settings)
+    return drawn_of(size, settings, images, panels, found, start, seen, LENGTHENED)
 
 
 @figure("TK24", "CIFAR", title="The baseline without digits", **SIZES)

@@ -153,6 +153,7 @@ def _smaller(images: tuple[int, int]) -> str:
 def drawn_of(
     size: str,
     settings: Mapping[str, Any],
+    images: tuple[int, int],
     panels: Sequence[Panel],
     found: Mapping[str, Any],
     start: str,
@@ -164,7 +165,6 @@ def drawn_of(
     ``chosen`` tells which settings and bounds were set after which look.
     """
     lost: Drop = found["drop"]
-    images = images_used(settings)
     words = [
         f"Digit probe {found['digits']:.1%}; training images classified rightly "
         f"{found['train']:.2%}.",
