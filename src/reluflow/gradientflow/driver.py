@@ -260,6 +260,7 @@ class Driver:
         state.growth[:] = packed["growth"]
         state.wind()
         solver = Solver(state, old.rtol, old.policy)
+        solver.bundles = old.bundles
         numbers = [float(v) for v in packed["numbers"]]
         solver.t, solver.log_time, solver.h, solver.scale = numbers[:4]
         solver.leaper.still, solver.top = numbers[4:6]

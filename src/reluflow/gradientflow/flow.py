@@ -40,6 +40,7 @@ def flow(
     clock: str = "time",
     on_branch: str = "stay",
     kinks: bool | None = None,
+    bundles: bool = True,
     max_steps: int = 1_000_000,
     max_seconds: float | None = None,
     progress: bool | str = "auto",
@@ -80,6 +81,9 @@ def flow(
         possible, or leave to the active side. Each such moment is an event "branch".
     kinks : bool, optional
         False: kinks are not located (wide networks on many samples; the default there).
+    bundles : bool
+        Whether neurons that point the same way meet a kink as one, within rtol; False lands on
+        the kink for each of them, which is slower and serves to check.
     max_steps, max_seconds : budgets.
     progress : bool or "auto"
     checkpoint : path, optional
@@ -126,6 +130,7 @@ def flow(
         "clock": clock,
         "on_branch": on_branch,
         "kinks": kinks,
+        "bundles": bundles,
         "t_end": end,
         "max_steps": max_steps,
         "stop": repr(stops),
@@ -155,6 +160,7 @@ def flow(
     state, events = begin(problem, net, data, ridge)
     solver = Solver(state, rtol, ridge)
     solver.note(events)
+    solver.bundles = bundles
     solver.h = solver.first_step()
     driver = Driver(problem, solver, recorder, stops, end, max_steps, max_seconds, saved)
     packed = saved.read()

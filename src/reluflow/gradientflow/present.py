@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reluflow.arrays import Array
 from reluflow.gradientflow.cones import State
-from reluflow.kernels.flow_arrival import arrive
+from reluflow.kernels.flow_arrival import arrive, arrive_beside
 from reluflow.kernels.flow_events import empty_log, flush
 from reluflow.kernels.flow_field import contributions, field
 from reluflow.kernels.flow_pull import stiffness
@@ -94,6 +94,23 @@ class Present:
         for i, j in enumerate(which):
             log = empty_log(V.shape[1])
             arrive(s.data, V[i], s.Z[j], c, k, self.t, log, self.policy)
+            s.ls[j] += normalise(s.Z[j])
+            flush(log, j, events)
+        self.note(events)
+        s.assign(which, V)
+
+    def settle_bundle(self, which: NDArray[np.int64], k: int, c: Array, D: Array) -> None:
+        """As :meth:`settle`, for neurons of one cone that are near the kink of sample k.
+
+        ``D`` is the force of that cone. Each is taken to its own moment on the kink and back.
+        """
+        s = self.state
+        V = s.U[s.gid[which]].copy()
+        events = np.zeros((1 + 4 * V.size, 4))
+        log = empty_log(V.shape[1])
+        for i, j in enumerate(which):
+            log[0, 0] = 0
+            arrive_beside(s.data, V[i], s.Z[j], c, k, D, self.t, log, self.policy)
             s.ls[j] += normalise(s.Z[j])
             flush(log, j, events)
         self.note(events)

@@ -9,7 +9,7 @@ import numpy as np
 
 from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.cones import State
-from reluflow.gradientflow.landing import company, correct, land, must_stop
+from reluflow.gradientflow.landing import WORTH, bundle, company, correct, land, middle, must_stop, passable
 from reluflow.gradientflow.leaper import Leaper
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.trial import Trial
@@ -41,6 +41,7 @@ class Solver(Present):
     def __init__(self, state: State, rtol: float, policy: int) -> None:
         super().__init__(state, rtol, policy)
         self.trial, self.leaper = Trial(self), Leaper(self)
+        self.bundles = True  # neurons that point the same way meet kinks as one
         self.stuck = 0  # arrivals in a row without time passing
 
     def renew(self) -> None:
@@ -65,13 +66,45 @@ class Solver(Present):
             if theta <= min(AT_ONCE, 1e-3 * self.rtol) or theta * h <= 1e-15 * self.t:
                 self._arrive(company(trial, stop, k, s.C), k, self._pull_ahead())
                 return 0.0
-            h = land(trial, stop, k, theta * h)
-            arrivals = company(trial, stop, k, trial.new)
-            which = np.setdiff1d(trial.scan(), arrivals)
+            group = bundle(trial, which, stop) if self.bundles else NOBODY
+            shorter = self._pass(which) if group.size < WORTH else None
+            if shorter is not None:
+                h, which = shorter
+            else:
+                h, arrivals, which = self._land(group, stop, k, theta * h)
         if which.size and correct(trial, which, h):
             which = np.setdiff1d(trial.scan(), arrivals)
         self.take(Taken(h, which, arrivals, k))
         return h
+
+    def _pass(self, which: Indices) -> tuple[float, Indices] | None:
+        """A shorter step that passes several kinks, if there is one: its length and who meets them."""
+        trial = self.trial
+        h = passable(trial, which)
+        if np.sum(trial.theta[which] * trial.frame.h < h) < WORTH:
+            return None
+        trial.attempt(h)
+        trial.dense()
+        which = trial.scan()
+        if which.size and must_stop(trial, which) >= 0:
+            return None
+        self.h = min(self.h, 3.0 * h)
+        return h, which
+
+    def _land(self, group: Indices, stop: int, k: int, h: float) -> tuple[float, Indices, Indices]:
+        """End the step on a kink, at about h: its length, who arrives, who passes another."""
+        trial = self.trial
+        if group.size > 1:
+            mid = middle(trial, group)
+            shorter = land(trial, mid, k, float(trial.theta[mid]) * trial.frame.h)
+            group = np.sort(group)
+            rest = np.setdiff1d(trial.scan(), group)
+            if not rest.size or must_stop(trial, rest) < 0:
+                self.cost["bundles"] += 1
+                return shorter, group, rest
+        h = land(trial, stop, k, h)
+        arrivals = company(trial, stop, k, trial.new)
+        return h, arrivals, np.setdiff1d(trial.scan(), arrivals)
 
     def _accepted(self, limit: float) -> float:
         """Try steps until the error is met; sets the next step size."""
@@ -140,7 +173,11 @@ class Solver(Present):
             return
         s.sync()
         if arrivals.size:
-            self.settle(arrivals, k, trial.field_at_end()[0])
+            c, D = trial.field_at_end()
+            if arrivals.size > 1 and k >= 0 and s.U[s.gid[arrivals[0]], k] != 0:
+                self.settle_bundle(arrivals, k, c, D[s.gid[arrivals[0]]])
+            else:
+                self.settle(arrivals, k, c)
         if moved is not None:
             s.Z[which], s.ls[which] = moved[0], moved[1]
             s.assign(which, moved[2])

@@ -19,8 +19,9 @@ from reluflow.kernels.flow_face import (
     tie,
     tied_force,
 )
+from reluflow.kernels.flow_vector import turn_one
 from reluflow.kernels.inner import inner
-from reluflow.kernels.vectors import dot, norm, parallel
+from reluflow.kernels.vectors import along, dot, norm, parallel
 
 STAY, LEAVE = 0, 1  # what to do at a ridge
 
@@ -192,3 +193,55 @@ def arrive(data, u, z, c, k, when, log, policy):
                 note(log, i, when, SLIDE if z[d] * pulls[first] < 0.0 else BRANCH)
             else:
                 note(log, i, when, EXIT if before[i] == 0 else CROSS)
+
+
+@inner
+def flow_for(z, D, t):
+    """exp(M t) z for the force D, in place: for times in which little grows."""
+    rate = norm(D)
+    if rate == 0.0 or t == 0.0:
+        return
+    unit = np.empty(D.size)
+    for e in range(D.size):
+        unit[e] = D[e] / rate
+    turn_one(z, unit, np.cosh(rate * t), np.sinh(rate * t))
+
+
+@njit(cache=True)
+def time_to_kink(data, z, D, k):
+    """Time, positive or negative, until <w, x_k> = 0 under the constant force D (Newton)."""
+    d, t = D.size, 0.0
+    y = np.empty(d + 1)
+    push = along(D, data.X[k])
+    for _ in range(8):
+        for e in range(d + 1):
+            y[e] = z[e]
+        flow_for(y, D, t)
+        slope = y[d] * push
+        if slope == 0.0:
+            return 0.0
+        change = dot(data.X, k, y) / slope
+        t -= change
+        if abs(change) <= 1e-14 * abs(t):
+            break
+    return t
+
+
+@njit(cache=True)
+def arrive_beside(data, u, z, c, k, D, now, log, policy):
+    r"""A neuron of a bundle at the moment ``now`` at which its bundle meets the kink of sample k.
+
+    It is at the kink a little earlier or later itself, by t. With the pull frozen for that time,
+    :math:`z \leftarrow e^{-M_+ t} P e^{M_- t} z`, where M_- and M_+ are those before and after
+    and P puts w on the kink: the saltation matrix of the crossing, beyond first order.
+    """
+    d = D.size
+    t = time_to_kink(data, z, D, k)
+    flow_for(z, D, t)
+    off = dot(data.X, k, z) / data.norms[k] ** 2
+    for e in range(d):
+        z[e] -= off * data.X[k, e]
+    arrive(data, u, z, c, k, now + t, log, policy)
+    after, tau = np.empty(d), np.empty(u.size)
+    face_force(data, u, c, after, tau)
+    flow_for(z, after, -t)
