@@ -17,6 +17,10 @@ from reluflow.network import Network
 from reluflow.problem import Problem
 
 
+# a wheel costs as much per step as looking at 8 neurons for each column of the propagator
+CROWDED = 8
+
+
 class State:
     """Unit vectors, log-scales and cones of all neurons, and the columns that move them.
 
@@ -86,8 +90,11 @@ class State:
         self.wind()
 
     def wind(self) -> None:
-        """File the neurons of lumped cones under the slack they have now."""
-        self.wheel = empty_wheel(self.cones.lumped, self.gid.size)
+        """File the neurons of crowded cones under the slack they have now."""
+        counts = np.bincount(self.gid, minlength=self.U.shape[0])
+        crowded = self.cones.lumped & (counts > CROWDED * (self.d + 1))
+        self.often = np.flatnonzero(~crowded[self.gid])
+        self.wheel = empty_wheel(crowded, self.gid.size)
         file_all(self.data, self.cones, self.U, self.faces, self.C, self.members, self.wheel)
 
     def _drop_empty(self) -> None:

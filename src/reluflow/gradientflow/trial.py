@@ -132,7 +132,7 @@ class Trial:
             self.F,
             self.cn,
             s.members,
-            s.single,
+            s.often,
             s.wheel,
             self._rules(),
             self.ways,

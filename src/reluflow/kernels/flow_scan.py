@@ -105,7 +105,7 @@ def scan(
     F,
     cn,
     members,
-    single,
+    often,
     wheel,
     rules,
     ways,
@@ -116,8 +116,8 @@ def scan(
     """First events of neurons in a step: theta[j] in [0, 1] and its sample, for those who have one.
 
     They are listed in ``found``; returns their number. A neuron of a lumped cone is looked at only
-    when its cone travels past its deadline, one of ``single`` always. ``ways`` receives how far
-    each lumped cone travels.
+    when its cone travels past its deadline, if it has a wheel; those in ``often`` always. ``ways``
+    receives how far each cone with a wheel travels.
     """
     gid, Z = members.gid, members.Z
     G, n, width = cones.size.size, U.shape[1], Z.shape[1]
@@ -136,11 +136,11 @@ def scan(
                 found[count] = j
                 count += 1
     for g in range(-1, G):
-        total, ch, sh = single.size, 0.0, 0.0
-        if g < 0:  # those that are columns themselves
+        total, ch, sh = often.size, 0.0, 0.0
+        if g < 0:
             for i in range(total):
-                out[i] = single[i]
-        elif not cones.lumped[g]:
+                out[i] = often[i]
+        elif wheel.row[g] < 0:
             continue
         else:
             i = wheel.row[g]

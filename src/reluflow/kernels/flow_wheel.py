@@ -20,7 +20,7 @@ from reluflow.kernels.wheel import NONE, SLOTS, file_neuron
 class Wheel(NamedTuple):
     """Timer wheels of lumped cones, see :mod:`reluflow.kernels.wheel`."""
 
-    row: np.ndarray  # (G,) wheel of a cone, or -1
+    row: np.ndarray  # (G,) wheel of a cone, or -1 where looking at each neuron is cheaper
     path: np.ndarray  # (wheels,) way travelled
     head: np.ndarray  # (wheels, SLOTS)
     mark: np.ndarray
@@ -29,10 +29,10 @@ class Wheel(NamedTuple):
     link: np.ndarray  # (m,)
 
 
-def empty_wheel(lumped: np.ndarray, m: int) -> Wheel:
-    """Wheels with nobody in them."""
-    count = int(lumped.sum())
-    row = np.where(lumped, np.cumsum(lumped) - 1, -1)
+def empty_wheel(crowded: np.ndarray, m: int) -> Wheel:
+    """Wheels with nobody in them, one for each cone that is ``crowded``."""
+    count = int(crowded.sum())
+    row = np.where(crowded, np.cumsum(crowded) - 1, -1)
     head, mark = np.full((count, SLOTS), NONE), np.full((count, SLOTS), np.inf)
     used, due, link = np.zeros(count, np.int64), np.full(count, np.inf), np.empty(m, np.int64)
     return Wheel(row, np.zeros(count), head, mark, used, due, link)
@@ -68,10 +68,10 @@ def file_again(wheel, g, j, slack):
 
 @njit(cache=True)
 def file_all(data, cones, U, faces, C, members, wheel):
-    """File every neuron of a lumped cone, columns at C."""
+    """File every neuron of a cone with a wheel, columns at C."""
     z = np.empty(members.Z.shape[1])
     for j in range(members.gid.size):
         g = members.gid[j]
-        if cones.lumped[g]:
+        if wheel.row[g] >= 0:
             member(cones.lumped[g], cones.offset[g], C, members.Z, j, z)
             file_again(wheel, g, j, slack_of(data, U[g], z, faces[g]))
