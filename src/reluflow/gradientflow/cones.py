@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Indices
 from reluflow.kernels.flow_arrival import LEAVE, resolve
 from reluflow.kernels.flow_events import BRANCH, SLIDE, empty_log, flush, note
 from reluflow.kernels.flow_members import group_max, moments, sync
@@ -35,14 +35,14 @@ class State:
     @property
     def d(self) -> int:
         """Number of features."""
-        return self.Z.shape[1] - 1
+        return int(self.Z.shape[1]) - 1
 
     @property
     def members(self) -> Members:
         """Neurons as kernels take them."""
         return Members(self.gid, self.col, self.Z, self.ls)
 
-    def assign(self, which: NDArray, V: NDArray[np.int8]) -> None:
+    def assign(self, which: Indices, V: NDArray[np.int8]) -> None:
         """Give the listed neurons new patterns (rows of V)."""
         group, first = np.empty(which.size, np.int64), np.empty(which.size, np.int64)
         count = group_rows(V, group, first)

@@ -10,10 +10,12 @@ import numpy as np
 
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.cones import begin
-from reluflow.gradientflow.driver import Driver
+from reluflow.gradientflow.loop import Loop
+from reluflow.gradientflow.mover import Mover
 from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.stops import as_stops, settled, stationary
 from reluflow.gradientflow.terms import data_of
+from reluflow.gradientflow.unlocated import Smooth, Unlocated
 from reluflow.kernels.flow_arrival import LEAVE, STAY
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -105,6 +107,7 @@ def flow(
         if kinks:
             problem.check_kinks("kinks=True")
         kinks = False
+    patient = kinks is True
     if kinks is None:
         kinks = net.m * problem.n <= LARGE
     if rtol is None:
@@ -134,38 +137,26 @@ def flow(
     what = {**settings, "problem": problem.spec, "saved": recorder.describe()}
     key = fingerprint(arrays, what)
     saved = Checkpoint(checkpoint, key, checkpoint_seconds)
-    if not kinks:
-        from reluflow.gradientflow.wide_run import flow_wide
+    damped = any(s.at_rest for s in stops)
+    start = np.column_stack([net.W, net.a]), net.log_factors
 
-        return flow_wide(
-            problem,
-            net,
-            data,
-            recorder,
-            stops,
-            end,
-            rtol,
-            max_steps,
-            max_seconds,
-            progress,
-            saved,
-            settings,
-        )
-    ridge = STAY if on_branch == "stay" else LEAVE
-    state, events = begin(problem, net, data, ridge)
-    solver = Solver(state, rtol, ridge)
-    solver.note(events)
-    solver.h = solver.first_step()
-    driver = Driver(problem, solver, recorder, stops, end, max_steps, max_seconds, saved)
+    def unlocated() -> Unlocated:
+        return Unlocated(data, *start, rtol, damped)
+
+    mover: Mover
+    if problem.smoothed is not None:
+        mover = Smooth(data, *start, rtol, damped, problem.smoothed)
+    elif not kinks:
+        mover = unlocated()
+    else:
+        ridge = STAY if on_branch == "stay" else LEAVE
+        state, events = begin(problem, net, data, ridge)
+        mover = Solver(state, rtol, ridge, damped, patient, events)
+    loop = Loop(problem, mover, recorder, stops, end, max_steps, max_seconds, saved)
     packed = saved.read()
     if packed is not None:
-        driver.unpack(packed)
-    final, status = driver.run(progress)
-    if status.code == "interrupted":
-        saved.write(driver.pack())
-    else:
-        saved.remove()
-    return driver.trajectory(final, status, settings)
+        loop.unpack(packed, {"unlocated": unlocated})
+    return loop.trajectory(loop.run(progress), settings)
 
 
 def _check(rtol: float, t_end: float | None, max_steps: int, on_branch: str) -> None:

@@ -43,7 +43,6 @@ class Present:
         self.events: list[Array] = []
         self.top = 0.0  # largest force met
         self.scale = 0.0  # largest pull met, the unit of rounding noise in slopes
-        self.least_gradient, self.least_at = math.inf, 0  # smallest so far, and its step
         self.look()
 
     def look(self) -> None:
