@@ -17,6 +17,7 @@ from reluflow.gradientflow.mover import Mover, Snapshot, time_in_words
 from reluflow.gradientflow.stops import Stop, Threshold
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
+from reluflow.runtime.plain import to_plain
 from reluflow.trajectory import Status, Trajectory
 from reluflow.trajectory.recorder import Recorder
 
@@ -57,7 +58,7 @@ class Loop:
         self.handovers: list[dict[str, Any]] = []
         self.remarks: list[str] = []  # of movers that handed over
         self.final: Snapshot | None = None  # where the run ended, if that is inside a step
-        self._before, self._began = 0.0, clock_time.monotonic()
+        self._resumed, self._before, self._began = False, 0.0, clock_time.monotonic()
 
     # ------------------------------------------------------------------ records
     def _record(self, state: Snapshot) -> None:
@@ -88,8 +89,10 @@ class Loop:
         """Move until something ends the run; why it did."""
         self._began = clock_time.monotonic()
         mover, finite = self.mover, math.isfinite(self.end)
-        status = self._ended()
-        self._record_present(status is not None)
+        status = None
+        if not self._resumed:  # else all has been looked at before
+            status = self._ended()
+            self._record_present(status is not None)
         total = self.end if finite else self.max_steps
         with Interrupt() as interrupt, Progress(total, "flow", show) as progress:
             while status is None:
@@ -245,7 +248,11 @@ class Loop:
         }
         packed = {**self.recorder.pack(), **{f"mover.{k}": v for k, v in mover.pack().items()}}
         packed["log_times"] = np.array(self.log_times)
-        return {**packed, "about": np.array(json.dumps(about)), "seconds": np.array(self.seconds)}
+        return {
+            **packed,
+            "about": np.array(json.dumps(about, default=to_plain)),
+            "seconds": np.array(self.seconds),
+        }
 
     def unpack(
         self, packed: Mapping[str, NDArray[Any]], movers: Mapping[str, Callable[[], Mover]]
@@ -263,4 +270,4 @@ class Loop:
         for watch, memory in zip(self.watches, about["stops"], strict=True):
             watch.memory = memory
         self.log_times = [float(v) for v in packed["log_times"]]
-        self._before = float(packed["seconds"])
+        self._resumed, self._before = True, float(packed["seconds"])

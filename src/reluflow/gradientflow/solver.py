@@ -29,6 +29,7 @@ NOBODY = np.empty(0, np.int64)
 _UNSURE = 8  # arrivals in a row after which the present pull is not trusted
 STEP_ERROR = 0.1  # error of steps in units of rtol, on the safe side
 MOST_ARRIVALS = 1000  # in a row, without time passing, and ten more for each neuron
+LANDINGS, WAY = 500, 5.0  # fewer landings than that on the way of so many steps without any
 MOST_RTOL = 1e-2  # of steps that do not locate kinks
 _STAYED = (
     "Neurons stayed {} times on a kink that both sides push away from; on_branch='leave' gives the "
@@ -80,6 +81,7 @@ class Solver(Present):
         self.damped, self.patient = damped, patient
         self.trial, self.leaper = Trial(self), Leaper(self)
         self.stuck = 0  # arrivals in a row without time passing
+        self.landed, self.way = 0, 0.0  # landings of late; how far, in steps without landings
         self.h = 0.05 / self.fastest if self.fastest > 0 else math.inf  # a cautious first step
 
     @property
@@ -98,7 +100,7 @@ class Solver(Present):
         limit = end - self.t
         leap = self.leaper.longest(limit)
         if leap is not None and math.isfinite(leap.length):
-            self.pending = None
+            self.pending, self.way = None, self.way + 1.0
             return self.leaper.prepare(leap, end)
         if leap is not None or not math.isfinite(self.h):
             return math.inf
@@ -113,11 +115,12 @@ class Solver(Present):
     def _step(self, limit: float) -> Taken | None:
         """One accepted step of at most ``limit``; None if neurons stand on a kink now."""
         s, trial = self.state, self.trial
-        h = self._accepted(limit)
+        h = whole = self._accepted(limit)
         trial.dense()
         which, arrivals, k = trial.scan(), NOBODY, -2
         stop = must_stop(trial, which) if which.size else -1
         if stop >= 0:
+            self.landed += 1
             theta, k = float(trial.theta[stop]), int(trial.kink[stop])
             if theta <= min(AT_ONCE, 1e-3 * self.rtol) or theta * h <= 1e-15 * self.t:
                 self._arrive(company(trial, stop, k, s.C), k, self._pull_ahead())
@@ -127,6 +130,7 @@ class Solver(Present):
             which = np.setdiff1d(trial.scan(), arrivals)
         if which.size and correct(trial, which, h):
             which = np.setdiff1d(trial.scan(), arrivals)
+        self.way += h / whole
         taken = Taken(h, which, arrivals, k)
         self.take(taken)
         return taken
@@ -269,10 +273,23 @@ class Solver(Present):
 
     # ------------------------------------------------------------------ handing over
     def handover(self) -> Handover | None:
-        """Go on without locating kinks where no side of a kink lasts."""
-        if self.stuck <= MOST_ARRIVALS + 10 * self.state.gid.size:
+        """Go on without locating kinks where no side of one lasts, or where landings dominate.
+
+        A landing costs about four tries of a step of high order, and a step without any is worth
+        some thirty of the low order that :class:`Unlocated` takes. So with more than a hundred
+        landings on the way of one such step, locating them is what the run is busy with. The rule
+        counts and does not time: the same run hands over at the same place everywhere.
+        """
+        if self.stuck > MOST_ARRIVALS + 10 * self.state.gid.size:
+            return self._go_on("where neurons stand on several kinks at once and no side lasts")
+        if self.way > WAY:
+            self.landed, self.way = 0, 0.0
+        if self.patient or self.landed < LANDINGS:
             return None
-        return self._go_on("where neurons stand on several kinks at once and no side lasts")
+        return self._go_on(
+            f"where {self.landed} landings led no further than {self.way:.2g} steps without "
+            "landings would"
+        )
 
     def _go_on(self, reason: str) -> Handover:
         """Hand neurons, clocks and counts over to a mover that does not locate kinks."""
@@ -342,7 +359,7 @@ class Solver(Present):
         numbers = [self.t, self.log_time, self.h, self.scale, self.top, self.leaper.still]
         arrays: dict[str, NDArray[Any]] = {"Z": s.Z, "ls": s.ls, "U": s.U, "gid": s.gid}
         events = np.vstack([np.empty((0, 4)), *self.events])
-        numbers.append(float(self.stuck))
+        numbers += [float(self.stuck), float(self.landed), self.way]
         more = {"C": s.C, "growth": s.growth, "events": events, "numbers": np.array(numbers)}
         return {**arrays, **more}
 
@@ -360,4 +377,5 @@ class Solver(Present):
         self.trial = Trial(self)
         numbers = [float(v) for v in packed["numbers"]]
         self.t, self.log_time, self.h, self.scale, self.top, self.leaper.still = numbers[:6]
-        self.stuck, self.events = int(numbers[6]), [packed["events"]]
+        self.stuck, self.landed, self.way = int(numbers[6]), int(numbers[7]), numbers[8]
+        self.events = [packed["events"]]
