@@ -159,9 +159,7 @@ def simulate(
 
 def real_times(run: Trajectory) -> Array:
     """Times of the records in gradient-flow time, also where the clock was the loss."""
-    if "log_time" in run.observables:
-        return np.exp(np.minimum(run["log_time"], 700.0))
-    return np.asarray(run.times, dtype=float)
+    return run.flow_times
 
 
 def stored(path: Path, key: str) -> Trajectory | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time as clock_time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -254,15 +254,15 @@ class Loop:
             "seconds": np.array(self.seconds),
         }
 
-    def unpack(
-        self, packed: Mapping[str, NDArray[Any]], movers: Mapping[str, Callable[[], Mover]]
-    ) -> None:
-        """Restore what :meth:`pack` gave; ``movers`` makes one of each kind, at the start."""
+    @staticmethod
+    def kind_of_mover(packed: Mapping[str, NDArray[Any]]) -> str:
+        """The kind of mover that a checkpoint holds."""
+        return str(json.loads(str(packed["about"]))["mover"])
+
+    def unpack(self, packed: Mapping[str, NDArray[Any]]) -> None:
+        """Restore what :meth:`pack` gave; the mover is of the kind that was packed."""
         self.recorder.unpack(packed)
-        about = json.loads(str(packed["about"]))
-        if about["mover"] != self.mover.kind:
-            self.mover = movers[about["mover"]]()
-        mover = self.mover
+        mover, about = self.mover, json.loads(str(packed["about"]))
         mover.unpack({k[6:]: v for k, v in packed.items() if k[:6] == "mover."})
         mover.cost.clear()
         mover.cost.update(about["cost"])

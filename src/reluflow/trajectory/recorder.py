@@ -138,7 +138,9 @@ class Recorder:
         packed = {"record_position": np.array(self.position)}
         for name, values in self._columns.items():
             if values and values[0] is not None:
-                packed[f"record.{name}"] = np.array(_filled(name, values, self._columns["a"]))
+                scales = name == "log_scale"
+                kept = _fill_absent(values, self._columns["a"]) if scales else values
+                packed[f"record.{name}"] = np.array(kept)
         return packed
 
     def unpack(self, packed: Mapping[str, NDArray[Any]]) -> None:
@@ -167,7 +169,7 @@ class Recorder:
             states = States(
                 W=np.array(columns["W"]).reshape(*shape, final.d),
                 a=np.array(columns["a"]).reshape(shape),
-                log_scale=np.array(_filled("log_scale", scales, columns["a"])) if some else None,
+                log_scale=np.array(_fill_absent(scales, columns["a"])) if some else None,
                 leak=problem.leak,
                 bias=problem.bias,
                 smoothing=problem.smoothing,
@@ -197,8 +199,6 @@ class Recorder:
         return o.dims if o.dims else tuple(f"{o.name}_{i}" for i in range(rank))
 
 
-def _filled(name: str, values: list[Any], outer: list[Any]) -> list[Any]:
+def _fill_absent(scales: list[Any], outer: list[Any]) -> list[Any]:
     """Absent log_scales among present ones are zeros."""
-    if name != "log_scale":
-        return values
-    return [np.zeros(np.shape(a)) if v is None else v for v, a in zip(values, outer, strict=True)]
+    return [np.zeros(np.shape(a)) if v is None else v for v, a in zip(scales, outer, strict=True)]
