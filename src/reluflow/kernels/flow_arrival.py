@@ -10,7 +10,8 @@ Sec. 3).
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_events import BRANCH, CROSS, EXIT, SLIDE, note
+from reluflow.kernels.codes import BRANCH, CROSS, EXIT, LEAVE, SLIDE
+from reluflow.kernels.flow_events import note
 from reluflow.kernels.flow_face import (
     box_force,
     face_force,
@@ -21,8 +22,6 @@ from reluflow.kernels.flow_face import (
 )
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import dot, norm, parallel
-
-STAY, LEAVE = 0, 1  # what to do at a ridge
 
 
 @inner

@@ -3,8 +3,6 @@
 import numpy as np
 from numba import njit
 
-CROSS, SLIDE, EXIT, BRANCH = 1.0, 2.0, 3.0, 4.0  # kinds of event
-
 
 @njit(cache=True)
 def empty_log(n):

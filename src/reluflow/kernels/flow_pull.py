@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from reluflow.kernels.codes import EXPONENTIAL, LOGISTIC, SQUARE
 from reluflow.kernels.inner import inner
 
 
@@ -16,7 +17,7 @@ def softplus(q):
 def pull(data, f, c):
     """c_k = -weight l'(f_k), divided by L when ``by_loss``; returns log L (0 for squares)."""
     n = f.size
-    if data.kind == 0:
+    if data.kind == SQUARE:
         for k in range(n):
             c[k] = data.weight * data.factor * (data.y[k] - f[k])
         return 0.0
@@ -24,7 +25,7 @@ def pull(data, f, c):
     top = -np.inf
     for k in range(n):
         q = data.y[k] * f[k]
-        if data.kind == 2:
+        if data.kind == EXPONENTIAL:
             value = -q
         elif q > 36.0:
             value = -q - 0.5 * np.exp(-q)
@@ -39,7 +40,7 @@ def pull(data, f, c):
     frame = log_loss if data.by_loss else 0.0
     for k in range(n):
         q = data.y[k] * f[k]
-        slope = -q if data.kind == 2 else -softplus(q)
+        slope = -q if data.kind == EXPONENTIAL else -softplus(q)
         c[k] = data.y[k] * np.exp(base + slope - frame)
     return log_loss
 
@@ -50,9 +51,9 @@ def stiffness(data, f, c, bends):
     total = 0.0
     loss_pull = 0.0
     for k in range(f.size):
-        if data.kind == 0:
+        if data.kind == SQUARE:
             bend = data.weight * data.factor
-        elif data.kind == 1:
+        elif data.kind == LOGISTIC:
             q = data.y[k] * f[k]
             bend = abs(c[k]) / (1.0 + np.exp(-q)) if q > -700 else 0.0
         else:

@@ -15,7 +15,7 @@ class Data(NamedTuple):
     X: np.ndarray
     norms: np.ndarray  # |x_k|
     y: np.ndarray
-    kind: int  # 0 square, 1 logistic, 2 exponential
+    kind: int  # codes.LossKind
     factor: float
     weight: float
     leak: float
@@ -71,4 +71,4 @@ class Rules(NamedTuple):
     tol: float  # relative error of a step
     noise: float  # a sign is lost only beyond noise |w||x_k|
     floor: float  # rounding level of slope_k c_k
-    policy: int  # STAY or LEAVE
+    policy: int  # codes.OnBranch
