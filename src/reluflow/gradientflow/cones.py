@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.arrays import Array
-from reluflow.kernels.flow_arrival import LEAVE, resolve
-from reluflow.kernels.flow_events import BRANCH, SLIDE, empty_log, flush, note
+from reluflow.kernels.codes import BRANCH, LEAVE, SLIDE
+from reluflow.kernels.flow_arrival import resolve
+from reluflow.kernels.flow_events import empty_log, flush, note
 from reluflow.kernels.flow_members import group_max, moments, sync
 from reluflow.kernels.flow_patterns import group_rows
 from reluflow.kernels.flow_pull import pull

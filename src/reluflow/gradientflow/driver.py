@@ -16,13 +16,13 @@ from reluflow.gradientflow.cones import State
 from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.stops import Loss, Stop, moment, shown
 from reluflow.gradientflow.terms import network_of
+from reluflow.kernels.codes import BRANCH
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
 from reluflow.trajectory import Status, Trajectory
 from reluflow.trajectory.recorder import Recorder
 
-KINDS = ("", "cross", "slide", "exit", "branch")
 _STAYED = (
     "Neurons stayed {} times on a kink that both sides push away from; on_branch='leave' gives the "
     "solution that leaves."
@@ -208,7 +208,7 @@ class Driver:
         cost.update(cones=int(solver.state.U.shape[0]), log_time=float(solver.log_time))
         rows = np.vstack([np.empty((0, 4)), *solver.events])
         rows = rows[np.argsort(rows[:, 2], kind="stable")]
-        stayed = int(np.sum(rows[:, 3] == KINDS.index("branch")))
+        stayed = int(np.sum(rows[:, 3] == BRANCH))
         if stayed and settings["on_branch"] == "stay":
             status = Status(status.code, f"{status} {_STAYED.format(stayed)}", ok=status.ok)
         run = self.recorder.trajectory(final, status, cost, settings)

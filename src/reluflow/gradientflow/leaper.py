@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from reluflow.arrays import Array
 from reluflow.gradientflow.leaps import leap_length, relaxed, stiffest
 from reluflow.gradientflow.present import Present
+from reluflow.kernels.codes import SQUARE
 from reluflow.kernels.flow_leap import leap_all
 from reluflow.kernels.flow_types import Members
 
@@ -32,7 +33,7 @@ class Leaper:
         now = self.now
         K, bend = now.stiffness()
         room, still, held, log_tol = leap_length(now.log_sizes(), now.rates, K, now.rtol)
-        if now.state.data.kind == 0 and float(now.rates[held].max(initial=0)) < REST * now.top:
+        if now.state.data.kind == SQUARE and float(now.rates[held].max(initial=0)) < REST * now.top:
             still = math.inf
         room = min(room, limit)
         relaxing = still < room and still > 1.1 * self.still

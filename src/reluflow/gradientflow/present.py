@@ -33,7 +33,7 @@ class Present:
     rtol : float
         Relative error aimed at, per neuron and in f.
     policy : int
-        What a neuron does on a ridge: ``flow_arrival.STAY`` or ``LEAVE``.
+        What a neuron does on a ridge: ``codes.STAY`` or ``LEAVE``.
     """
 
     def __init__(self, state: State, rtol: float, policy: int) -> None:

@@ -129,7 +129,7 @@ def one_step() -> None:
     from reluflow.gradientflow.present import Present
     from reluflow.gradientflow.terms import data_of
     from reluflow.gradientflow.trial import Trial
-    from reluflow.kernels.flow_arrival import STAY
+    from reluflow.kernels.codes import STAY
     from reluflow.network import initialize
     from reluflow.problem import datasets
 
