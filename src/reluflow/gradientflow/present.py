@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from reluflow.arrays import Array
 from reluflow.gradientflow.cones import State
-from reluflow.kernels.flow_arrival import arrive
-from reluflow.kernels.flow_events import empty_log, flush
-from reluflow.kernels.flow_field import contributions, field
-from reluflow.kernels.flow_pull import stiffness
-from reluflow.kernels.flow_vector import normalise
+from reluflow.kernels.flow_arrival import arrive, empty_log, flush
+from reluflow.kernels.flow_field import contributions, field, stiffness
+from reluflow.kernels.flow_path import normalise
 
 
 def lengths(D: Array) -> Array:

@@ -13,7 +13,7 @@ from reluflow.gradientflow.landing import company, correct, land, must_stop
 from reluflow.gradientflow.leaper import Leaper
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.trial import Trial
-from reluflow.kernels.flow_pull import pull_at
+from reluflow.kernels.flow_field import pull_at
 
 LONGEST = 4.0  # most e-folds of growth in one step
 REBASE = 2.0  # a propagator is renewed once it may have grown by this many e-folds

@@ -16,7 +16,7 @@ from scipy.integrate import RK23, RK45
 
 from reluflow.arrays import Array
 from reluflow.kernels.blas import backward, forward
-from reluflow.kernels.flow_pull import pull
+from reluflow.kernels.flow_field import pull
 from reluflow.kernels.flow_types import Data
 from reluflow.kernels.planar import planar_outputs, planar_velocity
 from reluflow.network import Network
