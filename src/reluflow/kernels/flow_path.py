@@ -23,8 +23,8 @@ from numba import njit
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import norm
 
-# largest values of the basis functions x^i (1-x)^j on [0, 1]: i^i j^j / (i+j)^(i+j), rounded up
-REACH = np.array([1.0, 1.0, 0.25, 4.0 / 27, 1.0 / 16, 0.03456, 1.0 / 64, 0.00830])
+# largest values of the basis functions x^i (1-x)^j on [0, 1]: i^i j^j / (i+j)^(i+j)
+REACH = np.array([1.0, 1.0, 0.25, 4.0 / 27, 1.0 / 16, 108.0 / 3125, 1.0 / 64, 6912.0 / 823543])
 
 
 @njit(cache=True)
