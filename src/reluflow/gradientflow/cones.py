@@ -6,13 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.arrays import Array, Indices
-from reluflow.kernels.flow_arrival import LEAVE, resolve
-from reluflow.kernels.flow_events import BRANCH, SLIDE, empty_log, flush, note
-from reluflow.kernels.flow_members import group_max, moments, sync
-from reluflow.kernels.flow_patterns import group_rows
-from reluflow.kernels.flow_pull import pull
+from reluflow.kernels.codes import BRANCH, LEAVE, SLIDE
+from reluflow.kernels.flow_arrival import empty_log, flush, note, resolve
+from reluflow.kernels.flow_field import pull
+from reluflow.kernels.flow_members import group_max, group_rows, moments, sync
+from reluflow.kernels.flow_scan import empty_wheel, file_all
 from reluflow.kernels.flow_types import Cones, Data, Members
-from reluflow.kernels.flow_wheel import empty_wheel, file_all
 from reluflow.network import Network
 from reluflow.problem import Problem
 
@@ -80,7 +79,7 @@ class State:
         N, n_offset = self._faces()
         Q = np.empty(int(q_offset[-1]))
         size = np.exp(2.0 * self.log_size)
-        self.cones = Cones(offset, lumped, Q, q_offset, size, S, N, n_offset)
+        self.cones = Cones(offset, lumped, Q, q_offset, size, S, N, n_offset, self.U, self.faces)
         moments(self.cones, self.members, self.log_size, Q)
         self.growth = np.zeros(G)
         self.wind()
@@ -88,7 +87,7 @@ class State:
     def wind(self) -> None:
         """File the neurons of lumped cones under the slack they have now."""
         self.wheel = empty_wheel(self.cones.lumped, self.gid.size)
-        file_all(self.data, self.cones, self.U, self.faces, self.C, self.members, self.wheel)
+        file_all(self.data, self.cones, self.C, self.members, self.wheel)
 
     def _drop_empty(self) -> None:
         used = np.flatnonzero(np.bincount(self.gid, minlength=self.U.shape[0]))

@@ -16,7 +16,7 @@ from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.stops import as_stops, settled, stationary
 from reluflow.gradientflow.terms import data_of
 from reluflow.gradientflow.unlocated import Smooth, Unlocated
-from reluflow.kernels.flow_arrival import LEAVE, STAY
+from reluflow.kernels.codes import LEAVE, STAY
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from reluflow.arrays import Array, Mask
 from reluflow.gradientflow.mover import Snapshot
 from reluflow.gradientflow.present import Present
+from reluflow.kernels.codes import SQUARE
 from reluflow.kernels.flow_leap import leap_all
 from reluflow.kernels.flow_types import Members
 
@@ -64,7 +65,7 @@ class Leaper:
         K, bend = now.stiffness()
         leap, still = leap_length(now.log_sizes(), now.rates, K, now.rtol)
         held = leap.held
-        if now.state.data.kind == 0 and float(now.rates[held].max(initial=0)) < REST * now.top:
+        if now.state.data.kind == SQUARE and float(now.rates[held].max(initial=0)) < REST * now.top:
             still = math.inf
         dormant = min(leap.length, limit)
         relaxing = still < dormant and still > 1.1 * self.still

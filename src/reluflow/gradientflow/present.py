@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from reluflow.arrays import Array
 from reluflow.gradientflow.cones import State
-from reluflow.kernels.flow_arrival import arrive
-from reluflow.kernels.flow_events import empty_log, flush
-from reluflow.kernels.flow_field import contributions, field
-from reluflow.kernels.flow_pull import stiffness
-from reluflow.kernels.flow_vector import normalise
+from reluflow.kernels.flow_arrival import arrive, empty_log, flush
+from reluflow.kernels.flow_field import contributions, field, stiffness
+from reluflow.kernels.flow_path import normalise
 
 
 def lengths(D: Array) -> Array:
@@ -33,7 +31,7 @@ class Present:
     rtol : float
         Relative error aimed at, per neuron and in f.
     policy : int
-        What a neuron does on a ridge: ``flow_arrival.STAY`` or ``LEAVE``.
+        What a neuron does on a ridge: ``codes.STAY`` or ``LEAVE``.
     """
 
     def __init__(self, state: State, rtol: float, policy: int) -> None:

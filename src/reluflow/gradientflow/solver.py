@@ -17,9 +17,8 @@ from reluflow.gradientflow.mover import Handover, Snapshot, time_in_words, turni
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.trial import Trial
 from reluflow.gradientflow.unlocated import Unlocated
-from reluflow.kernels.flow_arrival import STAY
-from reluflow.kernels.flow_events import BRANCH
-from reluflow.kernels.flow_pull import pull_at
+from reluflow.kernels.codes import BRANCH, STAY
+from reluflow.kernels.flow_field import pull_at
 from reluflow.kernels.flow_types import Data
 
 LONGEST = 4.0  # most e-folds of growth in one step

@@ -20,7 +20,7 @@ from scipy.integrate import RK23, RK45
 from reluflow.arrays import Array
 from reluflow.gradientflow.mover import Handover, Snapshot, turning_of
 from reluflow.kernels.blas import backward, forward
-from reluflow.kernels.flow_pull import pull
+from reluflow.kernels.flow_field import pull
 from reluflow.kernels.flow_types import Data
 from reluflow.kernels.planar import planar_outputs, planar_velocity
 from reluflow.problem.activation import SmoothedRelu
