@@ -125,7 +125,7 @@ def company(trial: Trial, j: int, k: int, C: Array) -> Indices:
     size = np.linalg.norm(Z, axis=1) * (1.0 if k < 0 else s.data.norms[k])
     close = np.abs(value) <= 1e-13 * size
     close[same == j] = True
-    return same[close]
+    return np.asarray(same[close])
 
 
 def bundle(trial: Trial, which: Indices, first: int) -> Indices:

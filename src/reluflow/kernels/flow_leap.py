@@ -1,12 +1,27 @@
-"""Neurons under a constant pull, in closed form between kinks."""
+r"""Neurons under a constant pull, in closed form between kinks.
+
+With D of size rate and p = <w, D> / rate, the neuron is a part of w across D that stays, and
+
+.. math:: up\, e^{rate\, t}, \quad down\, e^{-rate\, t}, \qquad up, down = (p \pm a) / 2,
+
+of which p(t) is the sum and a(t) the difference. So with E = exp(rate t), B = <x_k, D> / rate and
+A = <w, x_k> - p B at the start of a piece
+
+.. math:: \langle w(t), x_k \rangle = A + B (up\, E + down / E),
+
+and kinks are roots of a quadratic in E. Leaps may grow a neuron by e^1000, so E is known by its
+logarithm alone, and so are the parts of the state reached.
+
+The same pieces are computed in `early_path` from other formulas, on purpose: predictions are made
+of those, runs of these, and their agreement is evidence only as long as neither calls the other.
+"""
 
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_arrival import arrive
-from reluflow.kernels.flow_events import empty_log, flush
+from reluflow.kernels.flow_arrival import arrive, empty_log, flush
 from reluflow.kernels.flow_face import face_force
-from reluflow.kernels.flow_vector import normalise
+from reluflow.kernels.flow_path import normalise
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import along, dot, norm
 
@@ -18,7 +33,7 @@ def log_size(x):
 
 
 @inner
-def scaled(x, log_factor):
+def times_exp(x, log_factor):
     """x exp(log_factor), 0 for 0, by halves: the factor alone may be no float."""
     return x * np.exp(0.5 * log_factor) * np.exp(0.5 * log_factor) if x != 0.0 else 0.0
 
@@ -43,7 +58,7 @@ def advance(z, D, rate, t):
     up = np.sign(up) * np.exp(log_size(up) + grow - top)
     down = np.sign(down) * np.exp(log_size(down) - grow - top)
     for e in range(d):
-        z[e] = scaled(z[e], -top) + (up + down) * (D[e] / rate)
+        z[e] = times_exp(z[e], -top) + (up + down) * (D[e] / rate)
     z[d] = up - down
     return top + normalise(z)
 
@@ -52,7 +67,8 @@ def advance(z, D, rate, t):
 def first_root(A, B, up, down, side):
     """Least log E >= 0 with side * (A + B (up E + down / E)) falling through 0; inf if none.
 
-    The roots are E = q / (B up) and B down / q; E itself may be no float. The slope in log E is
+    The roots are E = q / (B up) and B down / q, without cancellation: q = -(A +- sqrt(disc)) / 2
+    takes the sign of A. E itself may be no float. The slope in log E is
     q - (B up)(B down) / q at the first, its negative at the second.
     """
     best = np.inf
@@ -69,6 +85,7 @@ def first_root(A, B, up, down, side):
         if top == 0.0 or low == 0.0 or (top > 0.0) != (low > 0.0):
             continue
         when = np.log(abs(top)) - np.log(abs(low))
+        # a root a little in the past is the kink the neuron stands on: it falls off it now
         if when > -1e-12 and side * way < 0.0:
             best = min(best, max(when, 0.0))
     return best
@@ -94,6 +111,7 @@ def next_kink(data, u, z, D, rate, end):
         when = first_root(dot(data.X, k, z) - p * B, B, up, down, u[k])
         if when < best:
             best, hit = when, k
+    # a = up E - down / E = 0 on a face: there it turns from attracting into a ridge
     if faces and up * down > 0.0 and down / up > 1.0:
         when = 0.5 * np.log(down / up)
         if 1e-12 < when < best:

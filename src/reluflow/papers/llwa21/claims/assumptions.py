@@ -20,10 +20,9 @@ from reluflow.claims.hypotheses import (
     symmetric_data,
 )
 from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.kernels.codes import BRANCH
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
-
-BRANCH = 4  # kind of event at which a flow has several continuations
 
 
 def sides(problem: Problem) -> tuple[Array, Array, Array]:
