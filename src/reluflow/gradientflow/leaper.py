@@ -19,9 +19,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reluflow.arrays import Array, Mask
+from reluflow.arrays import Array, Mask, Sides
 from reluflow.gradientflow.mover import Snapshot
 from reluflow.gradientflow.present import Present
 from reluflow.kernels.codes import SQUARE
@@ -41,11 +40,13 @@ class Leap(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """Neurons, held cones and the pull at the start of a leap."""
+    """Neurons and their patterns H into a leap, those that move in it, and its pull."""
 
+    H: float
     Z: Array
     ls: Array
-    held: Mask
+    V: Sides
+    moved: Mask
     c: Array
 
 
@@ -107,10 +108,12 @@ class Leaper:
         Z, ls = s.neurons()
         moved = ~leap.held[s.gid]
         bound = max(leap.log_tol, _log_half_sum(ls[moved]) + 0.7)
-        self.start = _Start(Z, ls, leap.held, self._relaxed_pull(leap.held))
+        patterns = s.U[s.gid]
+        self.start = _Start(0.0, Z, ls, patterns, moved, self._relaxed_pull(leap.held))
+        self.inside = self.start
         while True:
             self.Z, self.ls = Z.copy(), ls.copy()
-            self.V, self.events = self._carry(H, self.Z, self.ls)
+            self.V, self.events = self._carry(self.start, H, self.Z, self.ls)
             if _log_half_sum(self.ls[moved]) <= bound or not math.isfinite(leap.log_tol):
                 break
             H *= 0.5
@@ -134,13 +137,16 @@ class Leaper:
         now.t = self.reach
         now.renew()
 
-    def _carry(self, H: float, Z: Array, ls: Array) -> tuple[NDArray[np.int8], Array]:
-        """Carry Z and ls in place from the start of the leap: patterns reached, and events."""
-        now, s, start = self.now, self.now.state, self.start
-        V = np.empty((s.gid.size, s.U.shape[1]), np.int8)
-        events = np.zeros((1 + 8 * s.gid.size + 1000, 4))
-        members = Members(s.gid, s.col, Z, ls)
-        leap_all(s.data, s.U, members, start.held, start.c, H, now.t, now.policy, V, events)
+    def _carry(self, start: _Start, H: float, Z: Array, ls: Array) -> tuple[Sides, Array]:
+        """Carry Z and ls in place from a point of the leap to H: patterns reached, and events."""
+        now, s = self.now, self.now.state
+        V = np.empty_like(start.V)
+        events = np.zeros((1 + 8 * V.shape[0] + 1000, 4))
+        members = Members(np.arange(V.shape[0]), s.col, Z, ls)
+        when, length = now.t + start.H, H - start.H
+        leap_all(
+            s.data, start.V, members, ~start.moved, start.c, length, when, now.policy, V, events
+        )
         return V, events
 
     def _log_time(self, H: float) -> float:
@@ -152,8 +158,10 @@ class Leaper:
     def within(self, position: float) -> Snapshot:
         """Neurons at a position inside the leap."""
         H = position - (self.reach - self.length)
-        Z, ls = self.start.Z.copy(), self.start.ls.copy()
-        self._carry(H, Z, ls)
+        before = self.inside if self.inside.H <= H else self.start
+        Z, ls = before.Z.copy(), before.ls.copy()
+        V, _ = self._carry(before, H, Z, ls)
+        self.inside = before._replace(H=H, Z=Z.copy(), ls=ls.copy(), V=V)  # records come in order
         return Snapshot(position, Z, ls, self._log_time(H))
 
 

@@ -19,11 +19,16 @@ of those, runs of these, and their agreement is evidence only as long as neither
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_arrival import arrive, empty_log, flush
+from reluflow.kernels.codes import CROSS
+from reluflow.kernels.flow_arrival import arrive, empty_log, flush, note
 from reluflow.kernels.flow_face import face_force
 from reluflow.kernels.flow_path import normalise
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import along, dot, norm
+
+ANEW = 32  # kinks after which products are computed anew
+GRAM = 1000  # samples up to which their Gram matrix is held
+NEAR = 1e-8  # of |x_i|: a second kink so near is left to `arrive`
 
 
 @inner
@@ -92,10 +97,11 @@ def first_root(A, B, up, down, side):
 
 
 @inner
-def next_kink(data, u, z, D, rate, end):
+def next_kink(data, u, z, D, rate, end, Hz, HD):
     """First kink, as growth rate * t of a neuron under a constant force D: (growth, sample).
 
-    The sample is -1 where the outer weight passes through 0 on a face, -2 at the ``end``.
+    ``Hz`` and ``HD`` are the products <w, x_k> and <D, x_k>. The sample is -1 where the outer
+    weight passes through 0 on a face, -2 at the ``end``.
     """
     d = D.size
     p = along(z, D) / rate
@@ -105,10 +111,10 @@ def next_kink(data, u, z, D, rate, end):
         if u[k] == 0:
             faces = True
             continue
-        B = dot(data.X, k, D) / rate
+        B = HD[k] / rate
         if abs(B) <= 4e-15 * data.norms[k]:
             continue
-        when = first_root(dot(data.X, k, z) - p * B, B, up, down, u[k])
+        when = first_root(Hz[k] - p * B, B, up, down, u[k])
         if when < best:
             best, hit = when, k
     # a = up E - down / E = 0 on a face: there it turns from attracting into a ridge
@@ -119,14 +125,59 @@ def next_kink(data, u, z, D, rate, end):
     return best, hit
 
 
+@inner
+def advance_products(Hz, HD, rate, before, after, log_factor):
+    """<w, x_k> after :func:`advance`: its part across D has shrunk by exp(log_factor).
+
+    ``before`` and ``after`` are p = <w, D> / rate.
+    """
+    for k in range(Hz.size):
+        B = HD[k] / rate
+        Hz[k] = times_exp(Hz[k] - before * B, -log_factor) + after * B
+
+
+@inner
+def crosses(data, u, z, c, k, Hz, HD, total):
+    """Whether a neuron at the kink of sample k alone, on no face, moves on under either slope.
+
+    As ``flow_arrival.goes_through``, from products that are known; ``total`` is sum |c_i||x_i|.
+    """
+    d, size = z.size - 1, 0.0
+    for e in range(d):
+        size += z[e] * z[e]
+    if u[k] == 0 or z[d] == 0.0 or size <= 1e-22:
+        return False
+    for i in range(u.size):
+        if i != k and data.norms[i] > 0.0 and (u[i] == 0 or abs(Hz[i]) <= NEAR * data.norms[i]):
+            return False
+    push = c[k] * data.norms[k] ** 2
+    rest = HD[k] - (push if u[k] > 0 else data.leak * push)
+    side = u[k] * np.sign(z[d])
+    least = -1e-12 * total * data.norms[k]
+    return side * (rest + push) < least and side * (rest + data.leak * push) < least
+
+
+@inner
+def products(X, v, out):
+    """<x_k, v> of every sample (the first entries of v)."""
+    for k in range(out.size):
+        out[k] = dot(X, k, v)
+
+
 @njit(cache=True)
 def leap_all(data, U, members, held, c, H, start, policy, V, events):
     """Move every neuron that is not held for time H under a constant pull, kinks included.
 
-    V (m, n) receives the patterns.
+    V (m, n) receives the patterns. A neuron that crosses a kink changes its force by a multiple of
+    x_k, and so the products <D, x_i> by a row of the Gram matrix: between two kinks only those
+    and <w, x_i> are brought up to date, and computed anew now and then against rounding.
     """
     n, d = data.X.shape
-    log, D, tau = empty_log(n), np.empty(d), np.empty(n)
+    log, D, tau, total = empty_log(n), np.empty(d), np.empty(n), 0.0
+    Hz, HD, row = np.empty(n), np.empty(n), np.empty(n)
+    gram = np.dot(data.X, data.X.T) if n <= GRAM else np.empty((0, 0))
+    for k in range(n):
+        total += abs(c[k]) * data.norms[k]
     for j in range(members.gid.size):
         g, u, z = members.gid[j], V[j], members.Z[j]
         for k in range(n):
@@ -134,17 +185,37 @@ def leap_all(data, U, members, held, c, H, start, policy, V, events):
         if held[g]:
             continue
         log[0, 0] = 0
-        grown, t = 0.0, 0.0
+        grown, t, stale = 0.0, 0.0, ANEW
         for _ in range(100 * (n + 10)):
-            face_force(data, u, c, D, tau)
+            if stale >= ANEW:
+                face_force(data, u, c, D, tau)
+                products(data.X, D, HD)
+                products(data.X, z, Hz)
+                stale = 0
             rate = norm(D)
             if rate == 0.0:
                 break
-            growth, hit = next_kink(data, u, z, D, rate, (H - t) * rate)
-            grown += advance(z, D, rate, growth / rate)
+            growth, hit = next_kink(data, u, z, D, rate, (H - t) * rate, Hz, HD)
+            before = along(z, D) / rate
+            factor = advance(z, D, rate, growth / rate)
+            grown += factor
             if hit == -2:
                 break
             t += growth / rate
-            arrive(data, u, z, c, hit, start + t, log, policy)
+            advance_products(Hz, HD, rate, before, along(z, D) / rate, factor)
+            if hit >= 0 and crosses(data, u, z, c, hit, Hz, HD, total):
+                note(log, hit, start + t, CROSS)
+                change = -u[hit] * (1.0 - data.leak) * c[hit]
+                u[hit] = -u[hit]
+                for e in range(d):
+                    D[e] += change * data.X[hit, e]
+                if n > GRAM:
+                    products(data.X, data.X[hit], row)
+                for i in range(n):
+                    HD[i] += change * (gram[hit, i] if n <= GRAM else row[i])
+                stale += 1
+            else:
+                arrive(data, u, z, c, hit, start + t, log, policy)
+                stale = ANEW
         members.ls[j] += grown
         flush(log, j, events)
