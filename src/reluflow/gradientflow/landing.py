@@ -135,7 +135,8 @@ def bundle(trial: Trial, which: Indices, first: int) -> Indices:
     instead of their own, each by tau_j off, they change c_k for that long by what
     :math:`B_j |D| \tau_j` does to it: the growth of all is off by
     :math:`b_k |x_k|^2 |D| \sum_j B_j \tau_j^2`, b_k = |dc_k / df_k|. The list is the longest
-    for which that is below a small part of rtol.
+    for which that is below a small part of rtol and every neuron is near enough for its own sake
+    (:func:`farthest`).
     """
     s, now = trial.now.state, trial.now
     g, k = s.gid[first], int(trial.kink[first])
@@ -149,8 +150,24 @@ def bundle(trial: Trial, which: Indices, first: int) -> Indices:
     second = np.cumsum(B * (t - t[0]) ** 2)
     spread = second - np.divide(first_moments**2, sums, out=np.zeros_like(sums), where=sums > 0)
     K = now.stiffness()[1][k] * s.data.norms[k] ** 2 * now.rates[g]
-    fits = np.flatnonzero(K * spread <= TOGETHER * now.rtol)
-    return same[: 1 + int(fits[-1])]
+    fits = (K * spread <= TOGETHER * now.rtol) & (t - t[0] <= farthest(trial, g, k))
+    return same[: 1 + int(np.flatnonzero(fits)[-1])]
+
+
+def farthest(trial: Trial, g: int, k: int) -> float:
+    r"""How far from its own moment a neuron of cone g may be put across the kink of sample k.
+
+    For the time tau between the two it has the velocity of the other side, which differs by
+    :math:`|c_k| |x_k|`: at most sqrt(rtol) of it, a tenth of that. Afterwards it is off by what
+    the pull changes in tau, :math:`|c_k| |x_k| \tau^2 (|c_k'| / |c_k| + |D'| / |D|)`: rtol of it.
+    """
+    now, s = trial.now, trial.now.state
+    jump = abs(float(now.c[k])) * float(s.data.norms[k])
+    c, D = trial.field_at_end()
+    turn = float(np.linalg.norm(D[g] - now.D[g])) * float(s.data.norms[k])
+    change = (abs(float(c[k] - now.c[k])) * s.data.norms[k] + turn) / trial.frame.h
+    near = 0.1 * math.sqrt(now.rtol) / jump if jump > 0.0 else math.inf
+    return min(near, math.sqrt(now.rtol / change) if change > 0.0 else math.inf)
 
 
 def middle(trial: Trial, group: Indices) -> int:
