@@ -20,7 +20,7 @@ SIMULATION = TOOLS | {"kernels", "trajectory", "descent", "gradientflow"}
 ALLOWED = {
     "runtime": set(),
     "kernels": set(),
-    "problem": {"network"},
+    "problem": {"network", "kernels"},  # kernels.codes: the numbers of losses
     "network": {"problem"},
     "landscape": TOOLS | {"kernels"},
     "optimum": TOOLS | {"kernels", "landscape"},
@@ -35,8 +35,9 @@ ALLOWED = {
     "explanation": PREDICTION | SIMULATION | {"claims", "report"},
     "papers": PREDICTION | SIMULATION | {"claims", "sweeps", "report", "torch"},
 }
-EVERYONES = {"errors", "_lazy", "_version"}
-PLAIN = {"__future__", "math", "typing", "numpy", "numba", "reluflow"}  # what kernels import
+EVERYONES = {"arrays", "errors", "_lazy", "_version"}
+# what kernels import
+PLAIN = {"__future__", "enum", "math", "typing", "numpy", "numba", "reluflow"}
 
 
 def imported_rooms(path):

@@ -15,8 +15,10 @@ from reluflow.explanation.explain import explain
 from reluflow.explanation.explanation import Explanation
 from reluflow.explanation.jumps import _agreement
 from reluflow.explanation.page import _loss, _margins, in_real_time, page_of
-from reluflow.explanation.simulate import SlowDirection, Spent, real_times
+from reluflow.explanation.simulate import SlowDirection, real_times
 from reluflow.explanation.verdict import sentences
+from reluflow.gradientflow.mover import Snapshot
+from reluflow.gradientflow.stops import Spent
 from reluflow.optimum import max_margin
 from reluflow.optimum.kkt_modes import settling_rate
 from reluflow.runtime.words import share
@@ -198,16 +200,15 @@ def test_slow_directions_end_the_run():
     W = np.array([[310.718, 239.759, 50.24], [-248.757, -199.546, 7.953]])
     a = np.array([-395.67, 319.001])
     assert settling_rate(problem, Network(W, a)) == pytest.approx(0.0252, abs=1e-4)
-    Z = np.column_stack([W, a])
-    solver = SimpleNamespace(cost={"steps": 100}, f=problem.outputs(Network(W, a)))
-    solver.state = SimpleNamespace(neurons=lambda: (Z, np.zeros(len(Z))))
-    status = SlowDirection().met(solver, problem)
+    mover = SimpleNamespace(cost={"steps": 100}, f=problem.outputs(Network(W, a)))
+    mover.present = lambda: Snapshot(0.0, np.column_stack([W, a]), np.zeros(len(a)), 0.0)
+    status = SlowDirection().met(mover, problem)
     assert status.code == "slow"
     assert status.ok
-    solver.cost["steps"] = 101  # looked at now and then
-    assert SlowDirection().met(solver, problem) is None
-    solver.cost["steps"], solver.f = 100, solver.f / 100.0  # too early
-    assert SlowDirection().met(solver, problem) is None
+    mover.cost["steps"] = 101  # looked at now and then
+    assert SlowDirection().met(mover, problem) is None
+    mover.cost["steps"], mover.f = 100, mover.f / 100.0  # too early
+    assert SlowDirection().met(mover, problem) is None
 
 
 def test_neurons_that_are_left_out_are_accounted_for():

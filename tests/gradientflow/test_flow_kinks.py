@@ -10,10 +10,9 @@ from reluflow.gradientflow.cones import begin
 from reluflow.gradientflow.landing import land
 from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.terms import data_of
-from reluflow.kernels.flow_arrival import STAY
+from reluflow.kernels.codes import BRANCH, CROSS, EXIT, SLIDE, STAY
 from reluflow.trajectory.observables import velocity
 
-CROSS, SLIDE, EXIT, BRANCH = 1, 2, 3, 4
 TINY = -400.0  # log-scale at which f is 0
 
 

@@ -6,12 +6,9 @@ order in the step, so it lies about as far from the flow as from itself at twice
 
 import numpy as np
 import pytest
-from numba import njit
 
 from reluflow import Problem, descend, initialize
 from reluflow.gradientflow import flow
-from reluflow.kernels.flow_crossing import falls
-from reluflow.kernels.flow_dense import polynomial
 
 QUICK = (5, 28, 37)
 TIME, LONG = 4.0, 20.0  # descent and flow are compared at the first; the flow goes on to the second
@@ -78,51 +75,3 @@ def test_many_random_problems():
 @pytest.mark.parametrize("name", ["circles", "moons"])
 def test_rings_and_moons(name, loss):
     check(*shaped_problem(name, loss))
-
-
-# ---------------------------------------------------------------------- one path at its kink
-FLOOR = 1e-8
-
-
-@njit
-def falls_at(h):
-    """First fall through 0 of a path with dense output h."""
-    none = np.zeros(8)
-    return falls(h, none, none, 0.0, 0.0, 0.0, 0.0, 1.0, FLOOR)
-
-
-def parabola(start, back):
-    """Dense output of start + x (back - x), which is at its start again at x = back."""
-    h = np.zeros(8)
-    h[0], h[1], h[2] = start, back - 1.0, 1.0
-    return h
-
-
-@njit
-def value_of(h, x):
-    """The path at x."""
-    return polynomial(h, x)
-
-
-@pytest.mark.parametrize("start", [-7e-18, -1e-30, 0.0, 7e-18])
-@pytest.mark.parametrize("back", [0.3, 0.1, 1e-3, 1e-6])
-def test_a_path_that_rises_off_its_kink_falls_when_it_comes_back(start, back):
-    h = parabola(start, back)
-    assert value_of(h, 0.25) == pytest.approx(start + 0.25 * (back - 0.25), rel=1e-14)
-    exact = 0.5 * (back + np.sqrt(back**2 + 4.0 * start))
-    assert falls_at(h) == pytest.approx(exact, rel=1e-9)
-
-
-@pytest.mark.parametrize("back", [-0.5, -1e-6])
-def test_a_path_that_falls_from_its_kink_does_so_at_once(back):
-    assert falls_at(parabola(-7e-18, back)) == 0.0
-    assert falls_at(parabola(0.0, back)) == 0.0
-    exact = 7e-18 / -back  # to first order
-    assert falls_at(parabola(7e-18, back)) == pytest.approx(exact, rel=1e-2, abs=1e-16)
-
-
-def test_a_path_below_its_kink_within_the_tolerance_is_kept_until_it_leaves_that():
-    start, back = -2e-9, 1e-5  # rises by back^2 / 4 = 2.5e-11
-    x = falls_at(parabola(start, back))
-    assert start + x * (back - x) == pytest.approx(-FLOOR, rel=1e-6)
-    assert falls_at(parabola(-FLOOR, 2.0)) == 2.0  # comes up and stays

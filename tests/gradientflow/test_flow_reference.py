@@ -14,9 +14,9 @@ from reluflow.gradientflow.cones import begin
 from reluflow.gradientflow.solver import Solver, Taken
 from reluflow.gradientflow.tableaux import Tableau, dormand_prince_8, order_defect, trees
 from reluflow.gradientflow.terms import data_of
+from reluflow.kernels.codes import EVENT_NAMES
 
 CASES = json.loads(Path(__file__).with_name("reference.json").read_text())
-KINDS = ("", "cross", "slide", "exit", "branch")
 
 
 def solve(case, **options):
@@ -42,7 +42,7 @@ def test_agrees_with_fifty_digits(case):
     assert np.abs(run.final.log_norms - case["log_norms"]).max() < 1e-8
     assert np.abs(ratio - case["ratio"]).max() < 1e-8
     found = [
-        (j, k, t, KINDS[kind])
+        (j, k, t, EVENT_NAMES[kind])
         for j, k, t, kind in zip(
             *(run.events[n] for n in ("neuron", "sample", "time", "kind")), strict=True
         )

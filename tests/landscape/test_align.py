@@ -9,6 +9,7 @@ import pytest
 from numba import njit
 
 from reluflow import Network, Problem, ReluflowError, initialize, losses
+from reluflow.kernels.codes import CROSS
 from reluflow.landscape.align import ANTI_ALIGNED, DEAD, RESTING, UNLISTED, align
 from reluflow.landscape.early import early
 from reluflow.landscape.extremal import extremal_vectors
@@ -320,7 +321,7 @@ def test_paths_tell_the_patterns():
         signs = np.where(np.abs(s) < 1e-12, 0, np.sign(s))
         keep = [k for k in range(problem.n) if k not in left]
         assert np.array_equal(u[keep], signs[keep])
-    assert result.n_crossings.sum() == np.sum(result.paths.codes == 0)
+    assert result.n_crossings.sum() == np.sum(result.paths.codes == CROSS)
     assert align(problem, net, paths=False).paths.times.size == 0
     with pytest.raises(IndexError):
         result.paths[net.m]

@@ -12,6 +12,7 @@ from reluflow.descent.samples import Samples, join_scale, split_scale
 from reluflow.kernels.codes import DIVERGED, DONE
 from reluflow.network import Network
 from reluflow.problem import Problem
+from reluflow.problem.activation import SmoothedRelu
 
 _SAFE_STEPS = 256  # a neuron kept in units of 2^exponent is brought back near 1 this often
 _MOSTLY = 0.95  # share of features that move, above which leaving out the others does not pay
@@ -30,10 +31,10 @@ class Stepper(Protocol):
     def outputs(self) -> Array | None:
         """f at the samples, if that is cheaper than spelling out the network."""
 
-    def pack(self) -> dict[str, NDArray]:
+    def pack(self) -> dict[str, NDArray[Any]]:
         """Whole state as arrays, for a checkpoint."""
 
-    def unpack(self, packed: dict[str, NDArray]) -> None:
+    def unpack(self, packed: dict[str, NDArray[Any]]) -> None:
         """Restore what :meth:`pack` gave."""
 
     def cost(self) -> dict[str, Any]:
@@ -61,7 +62,7 @@ class _Plain:
             self.exponent = self.exponent + shift
         self.scale2 = np.ldexp(1.0, np.clip(2 * self.exponent, -2000, 2000).astype(np.int32))
 
-    def _all(self) -> NDArray:
+    def _all(self) -> NDArray[Any]:
         """Inner weights with all features."""
         return self.W
 
@@ -69,10 +70,10 @@ class _Plain:
         W, a = self._all().astype(np.float64), self.a.astype(np.float64)
         return join_scale(W, a, self.exponent, keep=self.scaled)
 
-    def pack(self) -> dict[str, NDArray]:
+    def pack(self) -> dict[str, NDArray[Any]]:
         return {"dense.W": self._all(), "dense.a": self.a, "dense.exponent": self.exponent}
 
-    def unpack(self, packed: dict[str, NDArray]) -> None:
+    def unpack(self, packed: dict[str, NDArray[Any]]) -> None:
         self.W, self.a = packed["dense.W"], packed["dense.a"]
         self.exponent = packed["dense.exponent"]
         self.scale2 = np.ldexp(1.0, np.clip(2 * self.exponent, -2000, 2000).astype(np.int32))
@@ -125,12 +126,12 @@ class Fused(_Plain):
         return DONE, taken
 
     def outputs(self) -> Array | None:
-        return self.f[self.samples.row]
+        return np.asarray(self.f[self.samples.row])
 
-    def pack(self) -> dict[str, NDArray]:
+    def pack(self) -> dict[str, NDArray[Any]]:
         return {**super().pack(), "dense.f": self.f, "dense.slope": self.slope}
 
-    def unpack(self, packed: dict[str, NDArray]) -> None:
+    def unpack(self, packed: dict[str, NDArray[Any]]) -> None:
         super().unpack(packed)
         self.f, self.slope = packed["dense.f"], packed["dense.slope"]
 
@@ -155,25 +156,25 @@ class Blas(_Plain):
         self.moving: NDArray[np.int64] | slice = moving if few else slice(None)
         self.X = np.ascontiguousarray(problem.X[:, self.moving], dtype=dtype)
         self._split(self.W)
-        self._buffers: dict[int, tuple[NDArray, NDArray, NDArray]] = {}
+        self._buffers: dict[int, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = {}
         self.D = np.empty_like(self.W)
         self.inner = np.empty_like(self.a)
 
-    def _split(self, W: NDArray) -> None:
+    def _split(self, W: NDArray[Any]) -> None:
         """Keep all weights, and those that move as the ones to work on."""
         self.start = W
         self.W = np.ascontiguousarray(W[:, self.moving])
 
-    def _all(self) -> NDArray:
+    def _all(self) -> NDArray[Any]:
         W = self.start.copy()
         W[:, self.moving] = self.W
         return W
 
-    def unpack(self, packed: dict[str, NDArray]) -> None:
+    def unpack(self, packed: dict[str, NDArray[Any]]) -> None:
         super().unpack(packed)
         self._split(self.W)
 
-    def _buffer(self, n: int) -> tuple[NDArray, NDArray, NDArray]:
+    def _buffer(self, n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         if n not in self._buffers:
             shape = (n, self.a.size)
             H, f = np.empty(shape, self.dtype), np.empty(n, self.dtype)
@@ -222,3 +223,35 @@ class Blas(_Plain):
 
     def cost(self) -> dict[str, Any]:
         return {"backend": "dense", "kernel": f"blas {self.dtype.name}"}
+
+
+class Smooth(Blas):
+    """The smoothed activation of [TK24]_, neuron by neuron, in float64.
+
+    It is a function of the pair (w, x).
+    """
+
+    def __init__(
+        self, problem: Problem, net: Network, both: bool, limit: float, activation: SmoothedRelu
+    ) -> None:
+        super().__init__(problem, net, both, limit, np.dtype(np.float64))
+        self.activation = activation
+
+    def _step(self, rate: float, batch: NDArray[np.int64]) -> bool:
+        problem, X, y, weight = self.problem, self.X, self.problem.y, self.problem.weight
+        if batch.size:
+            batch = batch[batch >= 0]
+            X, y = X[batch], y[batch]
+            weight = 1.0 / batch.size if problem.reduction == "mean" else 1.0
+        f = self.activation.value(self.W, X) @ (self.a * self.scale2)
+        if not np.max(np.abs(f)) <= self.limit:
+            return False
+        D = self.activation.pulled(self.W, X, -weight * problem.loss.slope(f, y))
+        inner = np.sum(self.W * D, axis=1)
+        self.W += (rate * self.a)[:, None] * D
+        if self.both:
+            self.a += rate * inner
+        return True
+
+    def cost(self) -> dict[str, Any]:
+        return {"backend": "dense", "kernel": "smoothed"}

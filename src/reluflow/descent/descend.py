@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.descent.dense import Blas, Fused, Stepper
+from reluflow.descent.dense import Blas, Fused, Smooth, Stepper
 from reluflow.descent.model import blas_work, dense_work, fused_work, lumped_weights
 from reluflow.descent.samples import samples_of
 from reluflow.descent.schedules import Batches, Rate, Schedule
-from reluflow.descent.smooth import Smooth
 from reluflow.errors import ReluflowError
 from reluflow.kernels.codes import DIVERGED, UNPROFITABLE
 from reluflow.network import Network
@@ -169,7 +168,7 @@ class _Loop:
 
     def key(self) -> str:
         """Fingerprint of everything that determines the run."""
-        arrays: dict[str, NDArray] = {
+        arrays: dict[str, NDArray[Any]] = {
             "X": self.problem.X,
             "y": self.problem.y,
             "W": self.net.W,
@@ -259,7 +258,7 @@ class _Loop:
             count = max(1, min(count, _CHUNK_ENTRIES // self.batches.size))
         rates = self.schedule.rates(self.step, self.step + count)
         code, taken = self.stepper.advance(rates, self.batches.take(count))
-        self.batches.used(taken)
+        self.batches.drop(taken)
         self.step += taken
         self.time = self.schedule.time_after(self.time, self.step, rates[:taken])
         if code == UNPROFITABLE:
@@ -293,7 +292,7 @@ class _Loop:
                 f"Use a smaller lr, it was {rate:g} there.",
                 ok=False,
             )
-            final = self._finite()
+            final = self._finite_network()
         elif self.step < steps:
             status = Status(
                 "interrupted",
@@ -308,7 +307,7 @@ class _Loop:
             self.checkpoint.remove()
         return self.recorder.trajectory(final, status, self.cost, self.settings)
 
-    def _finite(self) -> Network:
+    def _finite_network(self) -> Network:
         """The current weights, or the start when they have become infinite."""
         try:
             return self.network()

@@ -95,17 +95,17 @@ class Lumped:
             "counts": np.zeros(kernel.N_COUNTS, dtype=np.int64),
         }
         self._shared = tuple(neurons)
-        self.lumps, _ = self._planted(neurons, patterns)
+        self.lumps, _ = self._plant_cones(neurons, patterns)
         L, cones = self.lumps, len(patterns)
         slot = NEVER * PER_LEVEL
         L.head[:cones, slot], L.link[:], L.inside[:cones] = chains(L.cone, cones)
         L.used[:cones] = 1 << NEVER
         L.growth[:cones] = np.inf  # so that the kernel sums moments and files neurons at once
 
-    def _planted(
-        self, neurons: dict[str, NDArray], patterns: NDArray[np.uint8]
+    def _plant_cones(
+        self, neurons: dict[str, NDArray[Any]], patterns: NDArray[np.uint8]
     ) -> tuple[kernel.Lumps, NDArray[np.int64]]:
-        """Empty cones with the given patterns (row 0 silent) and room for as many; their order."""
+        """Empty cones with the given patterns (row 0 silent) and place for as many; their order."""
         order, parents = plant(patterns)
         cones, n, e = len(order), self.samples.n, self.samples.d + 1
         patterns = patterns[order]
@@ -113,42 +113,42 @@ class Lumped:
         neurons["cone"] = inverse_of(order)[neurons["cone"]]
         neurons["counts"][[kernel.CONES, kernel.FLIPS]] = cones, sample.size
         keys = np.bitwise_xor.reduce(np.where(patterns, neurons["code"], np.uint64(0)), axis=1)
-        room = max(2 * cones, neurons["bound"].size) + 64  # with two features, all there can be
+        capacity = max(2 * cones, neurons["bound"].size) + 64  # with two features, all there can be
 
-        def padded(values: NDArray, extra: int) -> NDArray:
+        def pad(values: NDArray[Any], extra: int) -> NDArray[Any]:
             return np.concatenate([values, np.zeros((extra, *values.shape[1:]), values.dtype)])
 
         lumps = kernel.Lumps(
             **neurons,
-            pattern=padded(patterns, room - cones),
-            key=padded(keys, room - cones),
-            inside=np.zeros(room, np.int64),
-            head=np.full((room, SLOTS), NONE),
-            mark=np.full((room, SLOTS), np.inf),
-            used=np.zeros(room, np.int64),
-            due=np.full(room, np.inf),
-            P=np.tile(np.eye(e), (room, 1, 1)),
-            S=np.zeros((room, e, e)),
-            level=np.zeros(room, np.int64),
-            unit=np.ones(room),
-            path=np.zeros(room),
-            growth=np.ones(room),
-            dirt=np.zeros(room),
-            D=np.zeros((room, e - 1)),
-            T=np.zeros((room, e - 1)),
-            parent=padded(parents, room - cones),
-            flip_start=padded(start, room - cones),
-            flip_count=padded(count, room - cones),
-            flip_sample=padded(sample, sample.size + 4 * n),
-            flip_sign=padded(sign, sample.size + 4 * n),
-            table=hash_table(keys, 1 << int(np.ceil(np.log2(4 * room)))),
-            arc=np.full(room, NONE),
+            pattern=pad(patterns, capacity - cones),
+            key=pad(keys, capacity - cones),
+            inside=np.zeros(capacity, np.int64),
+            head=np.full((capacity, SLOTS), NONE),
+            mark=np.full((capacity, SLOTS), np.inf),
+            used=np.zeros(capacity, np.int64),
+            due=np.full(capacity, np.inf),
+            P=np.tile(np.eye(e), (capacity, 1, 1)),
+            S=np.zeros((capacity, e, e)),
+            level=np.zeros(capacity, np.int64),
+            unit=np.ones(capacity),
+            path=np.zeros(capacity),
+            growth=np.ones(capacity),
+            dirt=np.zeros(capacity),
+            D=np.zeros((capacity, e - 1)),
+            T=np.zeros((capacity, e - 1)),
+            parent=pad(parents, capacity - cones),
+            flip_start=pad(start, capacity - cones),
+            flip_count=pad(count, capacity - cones),
+            flip_sample=pad(sample, sample.size + 4 * n),
+            flip_sign=pad(sign, sample.size + 4 * n),
+            table=hash_table(keys, 1 << int(np.ceil(np.log2(4 * capacity)))),
+            arc=np.full(capacity, NONE),
             arc_cone=np.full(neurons["bound"].size, NONE),
         )
         return lumps, order
 
     def _grow(self) -> None:
-        """Drop empty cones, re-plant the others and make room for as many again."""
+        """Drop empty cones, re-plant the others and make place for as many again."""
         old = self.lumps._asdict()
         cones = int(self.lumps.counts[kernel.CONES])
         kept = np.unique(np.append(old["cone"], 0))  # row 0, the silent cone, is the root
@@ -157,7 +157,7 @@ class Lumped:
         neurons = {name: old[name] for name in self._shared}
         neurons["cone"] = place[neurons["cone"]]
         neurons["other"][:] = NONE
-        new, order = self._planted(neurons, old["pattern"][kept])
+        new, order = self._plant_cones(neurons, old["pattern"][kept])
         for name in _PER_CONE:
             getattr(new, name)[: kept.size] = old[name][kept[order]]
         known = np.flatnonzero(new.arc[: kept.size] != NONE)
@@ -207,12 +207,12 @@ class Lumped:
         outer = L.size2[alone] * L.Z[alone, -1]
         np.add.at(sums, L.cone[alone], outer[:, None] * L.Z[alone, :-1])
         slopes = leak + (1.0 - leak) * L.pattern
-        return np.sum(L.X * (slopes.T @ sums), axis=1)[self.samples.row]
+        return np.asarray(np.sum(L.X * (slopes.T @ sums), axis=1)[self.samples.row])
 
-    def pack(self) -> dict[str, NDArray]:
+    def pack(self) -> dict[str, NDArray[Any]]:
         return {f"lumps.{name}": value for name, value in self.lumps._asdict().items()}
 
-    def unpack(self, packed: dict[str, NDArray]) -> None:
+    def unpack(self, packed: dict[str, NDArray[Any]]) -> None:
         self.lumps = kernel.Lumps(**{n: packed[f"lumps.{n}"] for n in kernel.Lumps._fields})
 
     def cost(self) -> dict[str, Any]:

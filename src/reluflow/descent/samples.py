@@ -26,11 +26,11 @@ class Samples:
 
     @property
     def n(self) -> int:
-        return self.X.shape[0]
+        return int(self.X.shape[0])
 
     @property
     def d(self) -> int:
-        return self.X.shape[1]
+        return int(self.X.shape[1])
 
 
 _MERGE_LIMIT = 1 << 20  # entries of X up to which equal samples are looked for

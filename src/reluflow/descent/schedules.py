@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
+from reluflow.runtime.plain import to_plain
 
 Rate = float | ArrayLike | Callable[[int], float]
 
@@ -88,13 +89,13 @@ class Batches:
         self._ahead = np.empty((0, size or 0), dtype=np.int64)  # drawn, not yet used
 
     def take(self, count: int) -> NDArray[np.int64]:
-        """Indices of the next ``count`` steps, shape (count, size); :meth:`used` moves on."""
+        """Indices of the next ``count`` steps, shape (count, size); :meth:`drop` moves on."""
         missing = count - len(self._ahead)
         if missing > 0:
             self._ahead = np.concatenate([self._ahead, self._draw(missing)])
         return self._ahead[:count]
 
-    def used(self, count: int) -> None:
+    def drop(self, count: int) -> None:
         """Drop the first ``count`` rows of what :meth:`take` gave."""
         self._ahead = self._ahead[count:]
 
@@ -111,20 +112,16 @@ class Batches:
             row[: piece.size] = piece
         return out
 
-    def pack(self) -> dict[str, NDArray]:
+    def pack(self) -> dict[str, NDArray[Any]]:
         """State for a checkpoint."""
-        state = json.dumps(self.rng.bit_generator.state, default=_listed)
+        state = json.dumps(self.rng.bit_generator.state, default=to_plain)
         return {
             "batch.left": self._left,
             "batch.ahead": self._ahead,
             "batch.rng": np.array(state),
         }
 
-    def unpack(self, packed: dict[str, NDArray]) -> None:
+    def unpack(self, packed: dict[str, NDArray[Any]]) -> None:
         """Restore what :meth:`pack` gave."""
         self._left, self._ahead = packed["batch.left"], packed["batch.ahead"]
         self.rng.bit_generator.state = json.loads(str(packed["batch.rng"]))
-
-
-def _listed(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)

@@ -111,7 +111,7 @@ def chains(cone: Indices, cones: int) -> tuple[Indices, Indices, Indices]:
     return head, link, count
 
 
-def inverse_of(order: NDArray) -> Indices:
+def inverse_of(order: Indices) -> Indices:
     """The permutation that undoes ``order``."""
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))

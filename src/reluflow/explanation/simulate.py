@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.explanation.settings import STATE_BYTES, Settings
-from reluflow.gradientflow.stops import Settled, Stop, loss_below, moment, stationary
+from reluflow.gradientflow.stops import Settled, Spent, Stop, loss_below, stationary
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
@@ -57,10 +56,10 @@ class Spaced(Save):
 class LastDirection(Settled):
     """As `Settled`, but not before every sample is fitted with a large margin."""
 
-    def met(self, solver: Any, problem: Problem) -> Status | None:
-        if float(np.min(problem.y * solver.f)) < _FITTED:
+    def met(self, mover: Any, problem: Problem) -> Status | None:
+        if float(np.min(problem.y * mover.f)) < _FITTED:
             return None
-        return super().met(solver, problem)
+        return super().met(mover, problem)
 
 
 @dataclass(frozen=True)
@@ -70,13 +69,12 @@ class SlowDirection(Stop):
     Late, once in `_LOOKS` steps, the slowest mode around the direction is computed.
     """
 
-    def met(self, solver: Any, problem: Problem) -> Status | None:
-        if solver.cost["steps"] % _LOOKS or float(np.min(problem.y * solver.f)) < _LATE:
+    def met(self, mover: Any, problem: Problem) -> Status | None:
+        if mover.cost["steps"] % _LOOKS or float(np.min(problem.y * mover.f)) < _LATE:
             return None
-        from reluflow.gradientflow.terms import network_of
         from reluflow.optimum.kkt_modes import settling_rate
 
-        rate = settling_rate(problem, network_of(problem, *solver.state.neurons()))
+        rate = settling_rate(problem, mover.present().network(problem))
         if not 0.0 < rate < _CRAWLS:
             return None
         left = 100 * 10 ** (-rate / 2)
@@ -85,21 +83,6 @@ class SlowDirection(Stop):
             f"The direction settles slowly: at a margin ten times as large {left:.3g} % of its "
             "distance to the limit would be left.",
         )
-
-
-@dataclass(frozen=True)
-class Spent(Stop):
-    """A budget of processor time: unlike one of the clock, a busy machine does not shorten it."""
-
-    seconds: float
-    began: float = field(default_factory=time.process_time, repr=False)
-
-    def met(self, solver: Any, problem: Problem) -> Status | None:
-        if time.process_time() - self.began <= self.seconds:
-            return None
-        when = moment(solver)
-        said = f"The budget of {self.seconds:g} seconds of processor time ended at {when}."
-        return Status("max_seconds", said, ok=False)
 
 
 def fastest_possible(problem: Problem) -> float:
@@ -176,9 +159,7 @@ def simulate(
 
 def real_times(run: Trajectory) -> Array:
     """Times of the records in gradient-flow time, also where the clock was the loss."""
-    if "log_time" in run.observables:
-        return np.exp(np.minimum(run["log_time"], 700.0))
-    return np.asarray(run.times, dtype=float)
+    return run.flow_times
 
 
 def stored(path: Path, key: str) -> Trajectory | None:

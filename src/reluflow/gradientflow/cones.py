@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.arrays import Array
-from reluflow.kernels.flow_arrival import LEAVE, resolve
-from reluflow.kernels.flow_events import BRANCH, SLIDE, empty_log, flush, note
-from reluflow.kernels.flow_members import group_max, moments, sync
-from reluflow.kernels.flow_patterns import group_rows
-from reluflow.kernels.flow_pull import pull
+from reluflow.arrays import Array, Indices
+from reluflow.kernels.codes import BRANCH, LEAVE, SLIDE
+from reluflow.kernels.flow_arrival import empty_log, flush, note, resolve
+from reluflow.kernels.flow_field import pull
+from reluflow.kernels.flow_members import group_max, group_rows, moments, sync
+from reluflow.kernels.flow_scan import empty_wheel, file_all
 from reluflow.kernels.flow_types import Cones, Data, Members
-from reluflow.kernels.flow_wheel import empty_wheel, file_all
 from reluflow.network import Network
 from reluflow.problem import Problem
+
+# a wheel costs as much per step as looking at 8 neurons for each column of the propagator
+CROWDED = 8
 
 
 class State:
@@ -35,14 +37,14 @@ class State:
     @property
     def d(self) -> int:
         """Number of features."""
-        return self.Z.shape[1] - 1
+        return int(self.Z.shape[1]) - 1
 
     @property
     def members(self) -> Members:
         """Neurons as kernels take them."""
         return Members(self.gid, self.col, self.Z, self.ls)
 
-    def assign(self, which: NDArray, V: NDArray[np.int8]) -> None:
+    def assign(self, which: Indices, V: NDArray[np.int8]) -> None:
         """Give the listed neurons new patterns (rows of V)."""
         group, first = np.empty(which.size, np.int64), np.empty(which.size, np.int64)
         count = group_rows(V, group, first)
@@ -80,15 +82,18 @@ class State:
         N, n_offset = self._faces()
         Q = np.empty(int(q_offset[-1]))
         size = np.exp(2.0 * self.log_size)
-        self.cones = Cones(offset, lumped, Q, q_offset, size, S, N, n_offset)
+        self.cones = Cones(offset, lumped, Q, q_offset, size, S, N, n_offset, self.U, self.faces)
         moments(self.cones, self.members, self.log_size, Q)
         self.growth = np.zeros(G)
         self.wind()
 
     def wind(self) -> None:
-        """File the neurons of lumped cones under the slack they have now."""
-        self.wheel = empty_wheel(self.cones.lumped, self.gid.size)
-        file_all(self.data, self.cones, self.U, self.faces, self.C, self.members, self.wheel)
+        """File the neurons of crowded cones under the slack they have now."""
+        counts = np.bincount(self.gid, minlength=self.U.shape[0])
+        crowded = self.cones.lumped & (counts > CROWDED * (self.d + 1))
+        self.often = np.flatnonzero(~crowded[self.gid])
+        self.wheel = empty_wheel(crowded, self.gid.size)
+        file_all(self.data, self.cones, self.C, self.members, self.wheel)
 
     def _drop_empty(self) -> None:
         used = np.flatnonzero(np.bincount(self.gid, minlength=self.U.shape[0]))

@@ -10,11 +10,13 @@ import numpy as np
 
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.cones import begin
-from reluflow.gradientflow.driver import Driver
+from reluflow.gradientflow.loop import Loop
+from reluflow.gradientflow.mover import Mover
 from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.stops import as_stops, settled, stationary
 from reluflow.gradientflow.terms import data_of
-from reluflow.kernels.flow_arrival import LEAVE, STAY
+from reluflow.gradientflow.unlocated import Smooth, Unlocated
+from reluflow.kernels.codes import LEAVE, STAY
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint
@@ -40,6 +42,7 @@ def flow(
     clock: str = "time",
     on_branch: str = "stay",
     kinks: bool | None = None,
+    bundles: bool = True,
     max_steps: int = 1_000_000,
     max_seconds: float | None = None,
     progress: bool | str = "auto",
@@ -70,8 +73,9 @@ def flow(
         kinks are not located it is the error of one step, in the root mean square over neurons,
         and 1e-4 by default (1e-8 for a smoothed activation, which has none).
     stop : condition or list
-        :func:`stationary`, :func:`loss_below`, :func:`settled`, or a function of
-        (problem, network, time).
+        :func:`stationary`, :func:`loss_below`, :func:`settled`, a function of
+        (problem, network, time), or an object of one's own as in
+        :mod:`reluflow.gradientflow.stops`.
     clock : {"time", "loss"}
         "loss" runs in s with ds = L dt, for losses without a minimum: margins of thousands are
         reached without underflow; the observable "log_time" is log t.
@@ -79,7 +83,14 @@ def flow(
         On a ridge (<w_j, x_k> = 0 with a_j c_k > 0) solutions are not unique: stay on it while
         possible, or leave to the active side. Each such moment is an event "branch".
     kinks : bool, optional
-        False: kinks are not located (wide networks on many samples; the default there).
+        True: kinks are located to the end; False: they are not. By default they are, unless many
+        neurons meet many samples, until landings on kinks are all that a run is busy with; then
+        it goes on without locating them, with an error of sqrt(rtol) in each step. Where neurons
+        stand on several kinks at once and no side lasts, any run does. The status says when and
+        why, ``settings["handovers"]`` too.
+    bundles : bool
+        Whether neurons that point the same way meet a kink as one, within rtol; False meets it
+        with each of them, which is slower and serves to check.
     max_steps, max_seconds : budgets.
     progress : bool or "auto"
     checkpoint : path, optional
@@ -105,6 +116,7 @@ def flow(
         if kinks:
             problem.check_kinks("kinks=True")
         kinks = False
+    patient = kinks is True
     if kinks is None:
         kinks = net.m * problem.n <= LARGE
     if rtol is None:
@@ -117,55 +129,45 @@ def flow(
         stops = (settled(),) if clock == "loss" else (stationary(),)
     end = math.inf if t_end is None else float(t_end)
     observables = as_observables(observe)
-    policy = as_save(save, end, whole=False)
     keep = states if states is not None else not observables
-    recorder = Recorder(problem, policy, observables, keep, end, whole=False)
+    recorder = Recorder(
+        problem, as_save(save, end, whole=False), observables, keep, end, whole=False
+    )
     settings = {
         "kind": "flow",
         "rtol": rtol,
         "clock": clock,
         "on_branch": on_branch,
         "kinks": kinks,
+        "bundles": bundles,
         "t_end": end,
         "max_steps": max_steps,
         "stop": repr(stops),
     }
     arrays = {"X": problem.X, "y": problem.y, "W": net.W, "a": net.a, "ls": net.log_factors}
-    what = {**settings, "problem": problem.spec, "saved": recorder.describe()}
+    what = {**settings, "problem": problem.spec, "saved": recorder.describe(), "patient": patient}
     key = fingerprint(arrays, what)
     saved = Checkpoint(checkpoint, key, checkpoint_seconds)
-    if not kinks:
-        from reluflow.gradientflow.wide_run import flow_wide
+    damped = any(s.at_rest for s in stops)
+    policy = STAY if on_branch == "stay" else LEAVE
 
-        return flow_wide(
-            problem,
-            net,
-            data,
-            recorder,
-            stops,
-            end,
-            rtol,
-            max_steps,
-            max_seconds,
-            progress,
-            saved,
-            settings,
-        )
-    ridge = STAY if on_branch == "stay" else LEAVE
-    state, events = begin(problem, net, data, ridge)
-    solver = Solver(state, rtol, ridge)
-    solver.note(events)
-    solver.h = solver.first_step()
-    driver = Driver(problem, solver, recorder, stops, end, max_steps, max_seconds, saved)
+    def make(kind: str) -> Mover:
+        """A mover of the given kind at the start."""
+        if kind == Solver.kind:
+            state, events = begin(problem, net, data, policy)
+            return Solver(state, rtol, policy, damped, patient, events, bundles)
+        neurons = np.column_stack([net.W, net.a]), net.log_factors
+        if problem.smoothed is not None:
+            return Smooth(data, *neurons, rtol, damped, problem.smoothed)
+        return Unlocated(data, *neurons, rtol, damped)
+
     packed = saved.read()
+    kind = Solver.kind if kinks else Unlocated.kind
+    mover = make(kind if packed is None else Loop.kind_of_mover(packed))
+    loop = Loop(problem, mover, recorder, stops, end, max_steps, max_seconds, saved)
     if packed is not None:
-        driver.unpack(packed)
-    final, status = driver.run(progress)
-    if status.code == "interrupted":
-        saved.write(driver.pack())
-    else:
-        saved.remove()
-    return driver.trajectory(final, status, settings)
+        loop.unpack(packed)
+    return loop.trajectory(loop.run(progress), settings)
 
 
 def _check(rtol: float, t_end: float | None, max_steps: int, on_branch: str) -> None:

@@ -3,29 +3,81 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.trial import Trial
 
-PASSING = 0.1  # error of a neuron's contribution when its kink is met in passing
+TOGETHER = 0.03  # of rtol: error of a bundle that meets a kink as one
+PASSING = 0.02  # error of the quadrature of what a neuron does when it meets a kink in passing
+WORTH = 2  # kinks that a shorter step must pass to be taken instead of landing on the first
+
+
+class Effects(NamedTuple):
+    r"""What neurons that meet kinks within a step do to the growth of all, as the step gets longer.
+
+    A neuron that crosses the kink of sample k at tau_j changes f_k by at most
+    :math:`B_j |x_k| |D| (h - \tau_j)` until the end of the step, and by its new velocity f
+    elsewhere by :math:`B_j |c_k| |x_k| (h - \tau_j)` (per unit of |x|). With
+    :math:`b_k = |dc_k / df_k|` and K the change of D per unit of B, growth over the step changes
+    by :math:`E_j = h B_j \min(K, (b_k |x_k|^2 |D| + K |c_k| |x_k|) (h - \tau_j))`.
+    """
+
+    tau: Array  # moments of the kinks, from the start of the step
+    B: Array
+    speed: Array
+    K: float
+    rtol: float
+
+    @classmethod
+    def of(cls, trial: Trial, which: Indices) -> Effects:
+        """Of the listed neurons in the step on trial."""
+        now, s = trial.now, trial.now.state
+        K, bend = now.stiffness()
+        k = trial.kink[which]
+        norms = s.data.norms[k]
+        speed = bend[k] * norms**2 * now.rates[s.gid[which]] + K * np.abs(now.c[k]) * norms
+        speed[k < 0] = math.inf  # the outer weight passes through 0
+        tau = trial.theta[which] * trial.frame.h
+        return cls(tau, trial.contributions(which), speed, K, now.rtol)
+
+    def until(self, h: float) -> Array:
+        """E_j for a step of length h, 0 for kinks after it."""
+        left = np.maximum(h - self.tau, 0.0)
+        with np.errstate(invalid="ignore"):
+            change = np.where(left > 0.0, np.minimum(self.K, self.speed * left), 0.0)
+        return np.asarray(h * self.B * change)
+
+    def too_much(self, E: Array) -> bool:
+        """Whether a step with these effects must not pass its kinks.
+
+        They enter by quadrature (:func:`correct`), whose error is a part of each and adds up at
+        random; they are corrected once, so that together they must be small as well.
+        """
+        spread, total = math.sqrt(float(E @ E)), float(E.sum())
+        return PASSING * spread > 0.1 * self.rtol or total > math.sqrt(0.1 * self.rtol)
 
 
 def must_stop(trial: Trial, which: Indices) -> int:
-    """The neuron whose kink must end the step, or -1 when all may be met in passing.
+    """The neuron whose kink must end the step, or -1 when all may be met in passing."""
+    found = Effects.of(trial, which)
+    order = np.argsort(found.tau, kind="stable")
+    E = found.until(trial.frame.h)[order]
+    if not found.too_much(E):
+        return -1
+    last = next(i for i in range(E.size) if found.too_much(E[: i + 1]))
+    return int(which[order[last]])
 
-    What neurons met in passing do to f enters by quadrature (:func:`correct`), whose error
-    is a part of each one's own contribution and adds up at random.
-    """
-    rtol = trial.now.rtol
-    B = trial.contributions(which)
-    K = trial.now.stiffness()[0] * trial.frame.h
-    order = np.argsort(trial.theta[which], kind="stable")
-    total, spread = np.cumsum(B[order]), np.sqrt(np.cumsum(B[order] ** 2))
-    over = (PASSING * K * spread > 0.1 * rtol) | (K * total > math.sqrt(rtol))
-    found = np.flatnonzero(over)
-    return int(which[order[found[0]]]) if found.size else -1
+
+def passable(trial: Trial, which: Indices) -> float:
+    """Length of the longest step all of whose kinks may be met in passing."""
+    found, low, high = Effects.of(trial, which), 0.0, trial.frame.h
+    for _ in range(24):
+        mid = 0.5 * (low + high)
+        low, high = (low, mid) if found.too_much(found.until(mid)) else (mid, high)
+    return low
 
 
 def land(trial: Trial, j: int, k: int, h: float) -> float:
@@ -73,7 +125,57 @@ def company(trial: Trial, j: int, k: int, C: Array) -> Indices:
     size = np.linalg.norm(Z, axis=1) * (1.0 if k < 0 else s.data.norms[k])
     close = np.abs(value) <= 1e-13 * size
     close[same == j] = True
-    return same[close]
+    return np.asarray(same[close])
+
+
+def bundle(trial: Trial, which: Indices, first: int) -> Indices:
+    r"""Neurons that may meet the kink of neuron ``first`` as one, sorted by their moments.
+
+    They are neurons of its cone that meet the same kink soon after it. Met at the mean moment
+    instead of their own, each by tau_j off, they change c_k for that long by what
+    :math:`B_j |D| \tau_j` does to it: the growth of all is off by
+    :math:`b_k |x_k|^2 |D| \sum_j B_j \tau_j^2`, b_k = |dc_k / df_k|. The list is the longest
+    for which that is below a small part of rtol and every neuron is near enough for its own sake
+    (:func:`farthest`).
+    """
+    s, now = trial.now.state, trial.now
+    g, k = s.gid[first], int(trial.kink[first])
+    if k < 0 or s.U[g, k] == 0:
+        return which[which == first]
+    same = which[(s.gid[which] == g) & (trial.kink[which] == k)]
+    same = same[np.argsort(trial.theta[same], kind="stable")]
+    same = same[np.flatnonzero(same == first)[0] :]
+    t, B = trial.theta[same] * trial.frame.h, trial.contributions(same)
+    sums, first_moments = np.cumsum(B), np.cumsum(B * (t - t[0]))
+    second = np.cumsum(B * (t - t[0]) ** 2)
+    spread = second - np.divide(first_moments**2, sums, out=np.zeros_like(sums), where=sums > 0)
+    K = now.stiffness()[1][k] * s.data.norms[k] ** 2 * now.rates[g]
+    fits = (K * spread <= TOGETHER * now.rtol) & (t - t[0] <= farthest(trial, g, k))
+    return same[: 1 + int(np.flatnonzero(fits)[-1])]
+
+
+def farthest(trial: Trial, g: int, k: int) -> float:
+    r"""How far from its own moment a neuron of cone g may be put across the kink of sample k.
+
+    For the time tau between the two it has the velocity of the other side, which differs by
+    :math:`|c_k| |x_k|`: at most sqrt(rtol) of it, a tenth of that. Afterwards it is off by what
+    the pull changes in tau, :math:`|c_k| |x_k| \tau^2 (|c_k'| / |c_k| + |D'| / |D|)`: rtol of it.
+    """
+    now, s = trial.now, trial.now.state
+    jump = abs(float(now.c[k])) * float(s.data.norms[k])
+    c, D = trial.field_at_end()
+    turn = float(np.linalg.norm(D[g] - now.D[g])) * float(s.data.norms[k])
+    change = (abs(float(c[k] - now.c[k])) * s.data.norms[k] + turn) / trial.frame.h
+    near = 0.1 * math.sqrt(now.rtol) / jump if jump > 0.0 else math.inf
+    return min(near, math.sqrt(now.rtol / change) if change > 0.0 else math.inf)
+
+
+def middle(trial: Trial, group: Indices) -> int:
+    """The neuron of a bundle whose moment is nearest to the mean, weighted by contributions."""
+    t, B = trial.theta[group], trial.contributions(group)
+    total = float(B.sum())
+    mean = float(B @ t) / total if total > 0.0 else float(t[0])
+    return int(group[np.argmin(np.abs(t - mean))])
 
 
 def correct(trial: Trial, which: Indices, h: float) -> bool:

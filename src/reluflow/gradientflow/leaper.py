@@ -1,15 +1,29 @@
-"""Leaps: all neurons moved in closed form while the pull may be taken as constant."""
+r"""Leaps: all neurons moved in closed form while the pull may be taken as constant.
+
+While c is constant every neuron moves by cosh and sinh, kinks included. Let B_u bound
+:math:`\sum_{j \in u} |a_j||w_j|`, K the change of D per unit of B, :math:`\rho` the largest
+|D_u| of a *dormant* cone (one too small to matter). Cones that matter are *held*: they must be
+stationary. The error of D, integrated over the leap, stays below rtol/10 (relative to the growth
+of log-norms when that exceeds 1) if
+
+* dormant cones stay below :math:`B_{tol} = \tfrac1{10} rtol\, \rho / K`, and
+* held ones have :math:`|D_u| \le \tfrac1{10} rtol\, \rho`.
+
+On a held cone the Hessian is the Gauss-Newton one, so held cones only relax, and the limit of
+their relaxation is known: c projected on the set where their forces vanish (:func:`relaxed_pull`).
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reluflow.arrays import Array
-from reluflow.gradientflow.leaps import leap_length, relaxed, stiffest
+from reluflow.arrays import Array, Mask, Sides
+from reluflow.gradientflow.mover import Snapshot
 from reluflow.gradientflow.present import Present
+from reluflow.kernels.codes import SQUARE
 from reluflow.kernels.flow_leap import leap_all
 from reluflow.kernels.flow_types import Members
 
@@ -17,34 +31,54 @@ DAMPED = 3.5  # step times relaxation rate
 REST = 1e-13  # held cones whose force is this small against the largest met are at rest
 
 
+class Leap(NamedTuple):
+    """How long a leap may be, which cones are held in it, and log B_tol of the others."""
+
+    length: float
+    held: Mask
+    log_tol: float
+
+
+class _Start(NamedTuple):
+    """Neurons and their patterns H into a leap, those that move in it, and its pull."""
+
+    H: float
+    Z: Array
+    ls: Array
+    V: Sides
+    moved: Mask
+    c: Array
+
+
 class Leaper:
-    """Decides when a leap pays, takes it, and remembers the last one for dense output."""
+    """Decides when a leap pays, takes it, and knows the neurons within it."""
 
     def __init__(self, now: Present) -> None:
         self.now = now
         self.still = 0.0  # what held cones allowed last
 
-    def worth(self, limit: float) -> tuple[float, NDArray[np.bool_], float] | None:
-        """Length of a leap that pays (at most ``limit``), the held cones, log B_tol; or None.
+    def longest(self, limit: float) -> Leap | None:
+        """The longest leap, of at most ``limit``; None where steps are better.
 
         Held cones first relax by steps until they allow what dormant ones do, or no more.
         """
         now = self.now
         K, bend = now.stiffness()
-        room, still, held, log_tol = leap_length(now.log_sizes(), now.rates, K, now.rtol)
-        if now.state.data.kind == 0 and float(now.rates[held].max(initial=0)) < REST * now.top:
+        leap, still = leap_length(now.log_sizes(), now.rates, K, now.rtol)
+        held = leap.held
+        if now.state.data.kind == SQUARE and float(now.rates[held].max(initial=0)) < REST * now.top:
             still = math.inf
-        room = min(room, limit)
-        relaxing = still < room and still > 1.1 * self.still
+        dormant = min(leap.length, limit)
+        relaxing = still < dormant and still > 1.1 * self.still
         self.still = still
-        H = min(room, still)
+        H = min(dormant, still)
         if relaxing or min(2.0 * now.h, limit) > H:
             if relaxing and float(now.rates[held].max()) < 1e-3 * now.top:
                 self._damp(held, bend)
             return None
-        return H, held, log_tol
+        return leap._replace(length=H)
 
-    def _damp(self, held: NDArray[np.bool_], bend: Array) -> None:
+    def _damp(self, held: Mask, bend: Array) -> None:
         """Keep steps short enough to damp the relaxation of held cones."""
         s = self.now.state
         index = np.flatnonzero(held)
@@ -59,62 +93,76 @@ class Leaper:
         if fast > 0:
             self.now.h = min(self.now.h, DAMPED / fast)
 
-    def _relaxed(self, held: NDArray[np.bool_]) -> Array:
+    def _relaxed_pull(self, held: Mask) -> Array:
         """Pull once held cones have come to rest."""
         now, s = self.now, self.now.state
         if not held.any() or s.data.by_loss:
             return now.c.copy()
         index = np.flatnonzero(held)
         N = [s.cones.N[s.cones.n_offset[g] : s.cones.n_offset[g + 1]] for g in index]
-        return relaxed(s.data.X, s.cones.S[index], N, now.stiffness()[1], now.c)
+        return relaxed_pull(s.data.X, s.cones.S[index], N, now.stiffness()[1], now.c)
 
-    def leap(self, H: float, held: NDArray[np.bool_], log_tol: float) -> None:
-        """Leap by H, or less if dormant neurons would grow too much."""
-        now, s = self.now, self.now.state
-        s.sync()
-        self.before = (s.Z.copy(), s.ls.copy(), s.gid.copy(), s.U.copy(), held, self._relaxed(held))
-        moved = ~held[s.gid]
-        bound = max(log_tol, _log_half_sum(s.ls[moved]) + 0.7)
+    def prepare(self, leap: Leap, end: float) -> float:
+        """Find a leap after which dormant neurons are still small; the position it reaches."""
+        now, s, H = self.now, self.now.state, leap.length
+        Z, ls = s.neurons()
+        moved = ~leap.held[s.gid]
+        bound = max(leap.log_tol, _log_half_sum(ls[moved]) + 0.7)
+        patterns = s.U[s.gid]
+        self.start = _Start(0.0, Z, ls, patterns, moved, self._relaxed_pull(leap.held))
+        self.inside = self.start
         while True:
-            V, events = self._leapt(H, s.Z, s.ls)
-            if _log_half_sum(s.ls[moved]) <= bound or not math.isfinite(log_tol):
+            self.Z, self.ls = Z.copy(), ls.copy()
+            self.V, self.events = self._carry(self.start, H, self.Z, self.ls)
+            if _log_half_sum(self.ls[moved]) <= bound or not math.isfinite(leap.log_tol):
                 break
             H *= 0.5
-            s.Z[:], s.ls[:] = self.before[0], self.before[1]
             now.cost["rejected"] += 1
-        self.length, self.clocks = H, (now.log_time, now.log_loss)
-        changed = np.flatnonzero((s.U[s.gid] != V).any(axis=1))
-        if changed.size:
-            s.assign(changed, V[changed])
-        now.note(events)
         now.cost["leaps"] += 1
         now.cost["steps"] += 1
-        now.log_time = self._log_time(H)
-        now.t += H
+        self.length, self.reach = H, now.t + H
+        if (end - now.t) - (self.reach - now.t) <= 1e-15 * self.reach:
+            self.reach = end
+        return self.reach
+
+    def finish(self) -> None:
+        """Move to the end of the leap."""
+        now, s = self.now, self.now.state
+        s.Z[:], s.ls[:] = self.Z, self.ls
+        changed = np.flatnonzero((s.U[s.gid] != self.V).any(axis=1))
+        if changed.size:
+            s.assign(changed, self.V[changed])
+        now.note(self.events)
+        now.log_time = self._log_time(self.length)
+        now.t = self.reach
         now.renew()
 
-    def _leapt(self, H: float, Z: Array, ls: Array) -> tuple[NDArray[np.int8], Array]:
-        """Leap Z and ls in place from the last start: patterns reached, and events."""
+    def _carry(self, start: _Start, H: float, Z: Array, ls: Array) -> tuple[Sides, Array]:
+        """Carry Z and ls in place from a point of the leap to H: patterns reached, and events."""
         now, s = self.now, self.now.state
-        _, _, gid, U, held, c = self.before
-        V = np.empty((gid.size, U.shape[1]), np.int8)
-        events = np.zeros((1 + 8 * gid.size + 1000, 4))
-        members = Members(gid, s.col, Z, ls)
-        leap_all(s.data, U, members, held, c, H, now.t, now.policy, V, events)
+        V = np.empty_like(start.V)
+        events = np.zeros((1 + 8 * V.shape[0] + 1000, 4))
+        members = Members(np.arange(V.shape[0]), s.col, Z, ls)
+        when, length = now.t + start.H, H - start.H
+        leap_all(
+            s.data, start.V, members, ~start.moved, start.c, length, when, now.policy, V, events
+        )
         return V, events
 
     def _log_time(self, H: float) -> float:
-        """log of the flow time H into the last leap, during which L is constant."""
-        log_time, log_loss = self.clocks
-        log_dt = math.log(max(H, 1e-320)) - (log_loss if self.now.state.data.by_loss else 0.0)
-        return float(np.logaddexp(log_time, log_dt))
+        """log of the flow time H into the leap, during which L is constant."""
+        now = self.now
+        log_dt = math.log(max(H, 1e-320)) - (now.log_loss if now.state.data.by_loss else 0.0)
+        return float(np.logaddexp(now.log_time, log_dt))
 
-    def within(self, time: float) -> tuple[Array, Array, float]:
-        """Unit vectors, log-scales and log of the flow time at a time inside the last leap."""
-        H = time - (self.now.t - self.length)
-        Z, ls = self.before[0].copy(), self.before[1].copy()
-        self._leapt(H, Z, ls)
-        return Z, ls, self._log_time(H)
+    def within(self, position: float) -> Snapshot:
+        """Neurons at a position inside the leap."""
+        H = position - (self.reach - self.length)
+        before = self.inside if self.inside.H <= H else self.start
+        Z, ls = before.Z.copy(), before.ls.copy()
+        V, _ = self._carry(before, H, Z, ls)
+        self.inside = before._replace(H=H, Z=Z.copy(), ls=ls.copy(), V=V)  # records come in order
+        return Snapshot(position, Z, ls, self._log_time(H))
 
 
 def _log_half_sum(ls: Array) -> float:
@@ -123,3 +171,83 @@ def _log_half_sum(ls: Array) -> float:
     if not math.isfinite(top):
         return top
     return 2.0 * top + math.log(0.5 * float(np.sum(np.exp(2.0 * (ls - top)))))
+
+
+def leap_length(log_B: Array, rates: Array, K: float, rtol: float) -> tuple[Leap, float]:
+    """The leap that dormant cones allow, and the length that held ones allow.
+
+    Parameters
+    ----------
+    log_B : array, shape (G,)
+        Logarithm of B_u of each cone.
+    rates : array, shape (G,)
+        |D_u|.
+    K : float
+        Change of D per unit of B.
+    rtol : float
+        Relative tolerance.
+    """
+    share = 0.1 * rtol
+    dormant = np.ones(rates.size, dtype=bool)
+    log_tol = -math.inf
+    for _ in range(3):
+        rho = float(rates[dormant].max(initial=0.0))
+        log_tol = math.log(share * rho / K) if rho > 0 and K > 0 else -math.inf
+        if K == 0.0:
+            log_tol = math.inf
+        smaller = dormant & (log_B <= log_tol)
+        if (smaller == dormant).all():
+            break
+        dormant = smaller
+    rho = float(rates[dormant].max(initial=0.0))
+    held = ~dormant
+    still, length = math.inf, math.inf
+    if held.any():
+        fast = float(rates[held].max())
+        if fast > share * rho:
+            still = share / fast
+    moving = dormant & (rates > 0) & np.isfinite(log_B)
+    if moving.any() and math.isfinite(log_tol):
+        growth = log_tol - math.log(2 * moving.sum()) - log_B[moving]
+        length = max(0.0, float(np.min(growth / (2 * rates[moving]))))
+    return Leap(length, held, log_tol), still
+
+
+def relaxed_pull(X: Array, S: Array, N: list[Array], bend: Array, c: Array) -> Array:
+    """Pull after held cones have relaxed: D_u = 0 on each, nearest to c in the metric 1/bend.
+
+    ``S`` (held, n) are slopes, ``N[g]`` orthonormal rows spanning the samples of a face.
+    """
+    root = np.sqrt(bend)
+    blocks = []
+    for slopes, face in zip(S, N, strict=True):
+        J = slopes[:, None] * X
+        blocks.append(root[:, None] * (J - (J @ face.T) @ face))
+    u, s, _ = np.linalg.svd(np.hstack(blocks), full_matrices=False)
+    u = u[:, s > 1e-10 * s[0]] if s[0] > 0 else u[:, :0]
+    gamma = np.divide(c, root, out=np.zeros_like(c), where=root > 0)
+    gamma -= u @ (u.T @ gamma)
+    gamma -= u @ (u.T @ gamma)
+    limit = np.where(root > 0, root * gamma, c)
+    limit[np.abs(limit) < 1e-14 * np.max(np.abs(c), initial=0.0)] = 0.0
+    return limit
+
+
+def stiffest(X: Array, S: Array, aa: Array, ww: Array, bend: Array) -> float:
+    """Largest rate at which outputs relax: top eigenvalue of bend^(1/2) Theta bend^(1/2).
+
+    Theta is the tangent kernel of the cones with slopes ``S`` (G, n), sums of a^2 ``aa`` (G,) and
+    of w w^T ``ww`` (G, d, d). A few power iterations, with a margin.
+    """
+    root = np.sqrt(bend)
+    v = root * (1.0 + 1e-3 * np.arange(bend.size))
+    value = 0.0
+    for _ in range(12):
+        size = float(np.linalg.norm(v))
+        if size == 0.0:
+            return 0.0
+        p = (S * (root * v / size)) @ X
+        q = aa[:, None] * p + np.einsum("gij,gj->gi", ww, p)
+        v = root * np.sum(S * (q @ X.T), axis=0)
+        value = float(np.linalg.norm(v))
+    return 1.1 * value

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from reluflow.arrays import Array
 from reluflow.gradientflow.cones import State
-from reluflow.kernels.flow_arrival import arrive
-from reluflow.kernels.flow_events import empty_log, flush
-from reluflow.kernels.flow_field import contributions, field
-from reluflow.kernels.flow_pull import stiffness
-from reluflow.kernels.flow_vector import normalise
+from reluflow.kernels.flow_arrival import arrive, arrive_bundle, empty_log, flush
+from reluflow.kernels.flow_field import contributions, field, stiffness
+from reluflow.kernels.flow_path import normalise
 
 
 def lengths(D: Array) -> Array:
@@ -33,7 +31,7 @@ class Present:
     rtol : float
         Relative error aimed at, per neuron and in f.
     policy : int
-        What a neuron does on a ridge: ``flow_arrival.STAY`` or ``LEAVE``.
+        What a neuron does on a ridge: ``codes.STAY`` or ``LEAVE``.
     """
 
     def __init__(self, state: State, rtol: float, policy: int) -> None:
@@ -43,7 +41,6 @@ class Present:
         self.events: list[Array] = []
         self.top = 0.0  # largest force met
         self.scale = 0.0  # largest pull met, the unit of rounding noise in slopes
-        self.least_gradient, self.least_at = math.inf, 0  # smallest so far, and its step
         self.look()
 
     def look(self) -> None:
@@ -96,6 +93,18 @@ class Present:
             arrive(s.data, V[i], s.Z[j], c, k, self.t, log, self.policy)
             s.ls[j] += normalise(s.Z[j])
             flush(log, j, events)
+        self.note(events)
+        s.assign(which, V)
+
+    def settle_bundle(self, which: NDArray[np.int64], k: int, c: Array, D: Array) -> None:
+        """As :meth:`settle`, for neurons of one cone that are near the kink of sample k.
+
+        ``D`` is the force of that cone. Each is taken to its own moment on the kink and back.
+        """
+        s = self.state
+        V = s.U[s.gid[which]].copy()
+        events = np.zeros((1 + 4 * V.size, 4))
+        arrive_bundle(s.data, which, V, s.members, c, k, D, self.t, self.policy, events)
         self.note(events)
         s.assign(which, V)
 

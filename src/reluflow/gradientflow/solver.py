@@ -1,25 +1,48 @@
-"""The moves of a flow: Runge-Kutta steps that land on kinks, and leaps under a constant pull."""
+"""The mover that locates kinks: Runge-Kutta steps that land on them, leaps under constant pull."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.cones import State
-from reluflow.gradientflow.landing import company, correct, land, must_stop
+from reluflow.gradientflow.landing import (
+    WORTH,
+    bundle,
+    company,
+    correct,
+    land,
+    middle,
+    must_stop,
+    passable,
+)
 from reluflow.gradientflow.leaper import Leaper
+from reluflow.gradientflow.mover import Handover, Snapshot, time_in_words, turning_of
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.trial import Trial
-from reluflow.kernels.flow_pull import pull_at
+from reluflow.gradientflow.unlocated import Unlocated
+from reluflow.kernels.codes import BRANCH, STAY
+from reluflow.kernels.flow_field import pull_at
+from reluflow.kernels.flow_types import Data
 
 LONGEST = 4.0  # most e-folds of growth in one step
 REBASE = 2.0  # a propagator is renewed once it may have grown by this many e-folds
 AT_ONCE = 1e-12  # part of a step within which a kink is met now, not after a step of that length
 NOBODY = np.empty(0, np.int64)
 _UNSURE = 8  # arrivals in a row after which the present pull is not trusted
+STEP_ERROR = 0.1  # error of steps in units of rtol, on the safe side
+MOST_ARRIVALS = 1000  # in a row, without time passing, and ten more for each neuron
+LANDINGS, WAY = 500, 5.0  # fewer landings than that on the way of so many steps without any
+MOST_RTOL = 1e-2  # of steps that do not locate kinks
+_STAYED = (
+    "Neurons stayed {} times on a kink that both sides push away from; on_branch='leave' gives the "
+    "solution that leaves."
+)
 _UNDECIDED = range(32, 72)  # those after which the next step is half as long
 
 
@@ -33,45 +56,128 @@ class Taken(NamedTuple):
 
 
 class Solver(Present):
-    """Moves a :class:`State` and remembers the last move for dense output.
+    """Moves a :class:`State`, by steps and leaps.
 
-    A step is taken by :meth:`step` and, when dense output has been read, :meth:`finish`.
+    Parameters
+    ----------
+    state, rtol, policy
+        As for :class:`Present`.
+    damped : bool
+        As for :class:`Unlocated`, which may have to go on.
+    patient : bool
+        Whether kinks are located however long that takes.
+    events : array, optional
+        What has been met at the start, as :func:`reluflow.gradientflow.cones.begin` gives it.
+    bundles : bool
+        Whether neurons that point the same way meet a kink as one.
     """
 
-    def __init__(self, state: State, rtol: float, policy: int) -> None:
+    kind = "located"
+    pending: Taken | None  # the step prepared last, None if it is a leap
+    reach: float  # where it ends
+
+    def __init__(
+        self,
+        state: State,
+        rtol: float,
+        policy: int,
+        damped: bool = False,
+        patient: bool = True,
+        events: Array | None = None,
+        bundles: bool = True,
+    ) -> None:
         super().__init__(state, rtol, policy)
+        if events is not None:
+            self.note(events)
+        self.damped, self.patient, self.bundles = damped, patient, bundles
         self.trial, self.leaper = Trial(self), Leaper(self)
         self.stuck = 0  # arrivals in a row without time passing
+        self.landed, self.way = 0, 0.0  # landings of late; how far, in steps without landings
+        self.h = 0.05 / self.fastest if self.fastest > 0 else math.inf  # a cautious first step
+
+    @property
+    def data(self) -> Data:
+        """The problem as kernels take it."""
+        return self.state.data
 
     def renew(self) -> None:
         """Start columns afresh after neurons were brought up to date."""
         super().renew()
         self.trial = Trial(self)
 
-    def first_step(self) -> float:
-        """A cautious first step size."""
-        return 0.05 / self.fastest if self.fastest > 0 else math.inf
+    # ------------------------------------------------------------------ moves
+    def step(self, end: float) -> float | None:
+        """Prepare a leap if that pays, else a step; the position it reaches."""
+        limit = end - self.t
+        leap = self.leaper.longest(limit)
+        if leap is not None and math.isfinite(leap.length):
+            self.pending, self.way = None, self.way + 1.0
+            return self.leaper.prepare(leap, end)
+        if leap is not None or not math.isfinite(self.h):
+            return math.inf
+        taken = self._step(limit)
+        if taken is None:
+            return None
+        self.reach = self.t + taken.h
+        if limit - taken.h <= 1e-15 * self.reach:
+            self.reach = end
+        return self.reach
 
-    # ------------------------------------------------------------------ steps
-    def step(self, limit: float) -> float:
-        """One accepted step of at most ``limit``; returns its length (0 for an arrival)."""
+    def _step(self, limit: float) -> Taken | None:
+        """One accepted step of at most ``limit``; None if neurons stand on a kink now."""
         s, trial = self.state, self.trial
-        h = self._accepted(limit)
+        h = whole = self._accepted(limit)
         trial.dense()
         which, arrivals, k = trial.scan(), NOBODY, -2
         stop = must_stop(trial, which) if which.size else -1
         if stop >= 0:
             theta, k = float(trial.theta[stop]), int(trial.kink[stop])
             if theta <= min(AT_ONCE, 1e-3 * self.rtol) or theta * h <= 1e-15 * self.t:
+                self.landed += 1
                 self._arrive(company(trial, stop, k, s.C), k, self._pull_ahead())
-                return 0.0
-            h = land(trial, stop, k, theta * h)
-            arrivals = company(trial, stop, k, trial.new)
-            which = np.setdiff1d(trial.scan(), arrivals)
+                return None
+            group = bundle(trial, which, stop) if self.bundles else NOBODY
+            shorter = self._pass(which) if group.size < WORTH else None
+            if shorter is not None:
+                (h, which), k = shorter, -2
+            else:
+                self.landed += 1
+                h, arrivals, which = self._land(group, stop, k, theta * h)
         if which.size and correct(trial, which, h):
             which = np.setdiff1d(trial.scan(), arrivals)
-        self.take(Taken(h, which, arrivals, k))
-        return h
+        self.way += h / whole
+        taken = Taken(h, which, arrivals, k)
+        self.take(taken)
+        return taken
+
+    def _pass(self, which: Indices) -> tuple[float, Indices] | None:
+        """A shorter step that passes several kinks, if there is one: its length, who meets them."""
+        trial = self.trial
+        h = passable(trial, which)
+        if np.sum(trial.theta[which] * trial.frame.h < h) < WORTH:
+            return None
+        trial.attempt(h)
+        trial.dense()
+        which = trial.scan()
+        if which.size and must_stop(trial, which) >= 0:
+            return None
+        self.h = min(self.h, 3.0 * h)  # kinks are as dense ahead as here
+        return h, which
+
+    def _land(self, group: Indices, stop: int, k: int, h: float) -> tuple[float, Indices, Indices]:
+        """End the step on a kink, at about h: its length, who arrives, who passes another."""
+        trial = self.trial
+        if group.size > 1:
+            mid = middle(trial, group)
+            shorter = land(trial, mid, k, float(trial.theta[mid]) * trial.frame.h)
+            group = np.sort(group)
+            rest = np.setdiff1d(trial.scan(), group)
+            if not rest.size or must_stop(trial, rest) < 0:
+                self.cost["bundles"] += 1
+                return shorter, group, rest
+        h = land(trial, stop, k, h)
+        arrivals = company(trial, stop, k, trial.new)
+        return h, arrivals, np.setdiff1d(trial.scan(), arrivals)
 
     def _accepted(self, limit: float) -> float:
         """Try steps until the error is met; sets the next step size."""
@@ -115,6 +221,7 @@ class Solver(Present):
 
     def take(self, step: Taken) -> None:
         """Accept the step on trial; :meth:`finish` moves to its end."""
+        self.reach = self.t + step.h
         if step.which.size or self.state.data.by_loss:
             self.trial.sample()
         self.pending = step
@@ -123,11 +230,18 @@ class Solver(Present):
         self.cost["evaluations"] += 16
 
     def finish(self) -> None:
-        """Move to the end of the step just taken."""
+        """Move to the end of the prepared step."""
+        if self.pending is None:
+            self.leaper.finish()
+        else:
+            self._finish_step(self.pending)
+            self.t = self.reach
+
+    def _finish_step(self, step: Taken) -> None:
         s, trial = self.state, self.trial
-        h, which, arrivals, k = self.pending
+        h, which, arrivals, k = step
         moved = trial.trace(which, 1.0) if which.size else None
-        self.log_time = self.log_time_at(1.0)
+        self.log_time = self._log_time_at(step, 1.0)
         self.t += h
         s.C[:] = trial.new
         s.wheel.path[:] += trial.ways
@@ -140,7 +254,12 @@ class Solver(Present):
             return
         s.sync()
         if arrivals.size:
-            self.settle(arrivals, k, trial.field_at_end()[0])
+            c, D = trial.field_at_end()
+            g = s.gid[arrivals[0]]
+            if arrivals.size > 1 and k >= 0 and s.U[g, k] != 0:
+                self.settle_bundle(arrivals, k, c, D[g])
+            else:
+                self.settle(arrivals, k, c)
         if moved is not None:
             s.Z[which], s.ls[which] = moved[0], moved[1]
             s.assign(which, moved[2])
@@ -152,19 +271,46 @@ class Solver(Present):
         size = np.max(np.abs(self.state.C))
         return bool(size > 1e60 or size < 1e-60)
 
-    # ------------------------------------------------------------------ dense output
-    def within_step(self, theta: float) -> tuple[Array, Array]:
-        """Unit vectors and log-scales at a fraction of the step just taken (before finish)."""
+    # ------------------------------------------------------------------ within a step
+    def present(self) -> Snapshot:
+        """Neurons now."""
+        return Snapshot(self.t, *self.state.neurons(), self.log_time)
+
+    def within(self, position: float) -> Snapshot:
+        """Neurons at a position inside the prepared step."""
+        if self.pending is None:
+            return self.leaper.within(position)
+        theta = min((position - self.t) / self.pending.h, 1.0)
+        return self._at(self.pending, theta)._replace(position=position)
+
+    def where(self, excess: Callable[[Array], float]) -> Snapshot | None:
+        """Neurons where a falling function of the outputs reaches 0 inside the prepared step.
+
+        By bisection to rounding, as outputs are known at little cost. In a leap they hardly change.
+        """
+        if self.pending is None or excess(self.trial.outputs_at(1.0)) > 0.0:
+            return None
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            if excess(self.trial.outputs_at(middle)) > 0.0:
+                low = middle
+            else:
+                high = middle
+        return self._at(self.pending, high)
+
+    def _at(self, step: Taken, theta: float) -> Snapshot:
+        """Neurons at a fraction of the step just taken."""
         C = self.trial.columns_at(theta) if theta < 1.0 else self.trial.new
         Z, ls = self.state.neurons(C)
-        which = self.pending.which
+        which = step.which
         if which.size:
             Z[which], ls[which], _, _ = self.trial.trace(which, theta)
-        return Z, ls
+        return Snapshot(self.t + theta * step.h, Z, ls, self._log_time_at(step, theta))
 
-    def log_time_at(self, theta: float) -> float:
-        """log of the flow time at a fraction of the step just taken (before finish)."""
-        h = self.pending.h
+    def _log_time_at(self, step: Taken, theta: float) -> float:
+        """log of the flow time at a fraction of the step just taken."""
+        h = step.h
         if not self.state.data.by_loss:
             return float(np.logaddexp(self.log_time, math.log(max(theta * h, 1e-320))))
         x, w = np.polynomial.legendre.leggauss(10)
@@ -173,3 +319,112 @@ class Solver(Present):
         terms = np.log(0.5 * theta * h * w) - logs
         top = float(terms.max())
         return float(np.logaddexp(self.log_time, top + math.log(np.sum(np.exp(terms - top)))))
+
+    # ------------------------------------------------------------------ handing over
+    def handover(self) -> Handover | None:
+        """Go on without locating kinks where no side of one lasts, or where landings dominate.
+
+        A landing costs about four tries of a step of high order, and a step without any is worth
+        some thirty of the low order that :class:`Unlocated` takes. So with more than a hundred
+        landings on the way of one such step, locating them is what the run is busy with. The rule
+        counts and does not time: the same run hands over at the same place everywhere.
+        """
+        if self.stuck > MOST_ARRIVALS + 10 * self.state.gid.size:
+            return self._go_on("where neurons stand on several kinks at once and no side lasts")
+        if self.way > WAY:
+            self.landed, self.way = 0, 0.0
+        if self.patient or self.landed < LANDINGS:
+            return None
+        return self._go_on(
+            f"where {self.landed} landings led no further than {self.way:.2g} steps without "
+            "landings would"
+        )
+
+    def _go_on(self, reason: str) -> Handover:
+        """Hand neurons, clocks and counts over to a mover that does not locate kinks."""
+        rtol = min(math.sqrt(self.rtol), MOST_RTOL)
+        mover = Unlocated(self.data, *self.state.neurons(), rtol, self.damped)
+        mover.t, mover.log_time, mover.events = self.t, self.log_time, self.events
+        mover.cost.update(self.cost)
+        mover.since = f"From {time_in_words(self)} on, {reason}, kinks"
+        return Handover(mover, reason)
+
+    # ------------------------------------------------------------------ for stops
+    def gradient(self) -> float:
+        """Largest norm over cones of the subgradient of minimal norm, at most |D_u| sqrt(2 B_u)."""
+        with np.errstate(divide="ignore"):
+            log_grad = np.log(self.rates) + 0.5 * (self.log_sizes() + math.log(2.0))
+        return math.exp(float(np.max(log_grad, initial=-math.inf)))
+
+    def grows(self, rate: float) -> bool:
+        """Whether a neuron grows, or still turns, at more than this rate."""
+        s = self.state
+        members = np.flatnonzero((self.rates > rate)[s.gid])
+        if not members.size:
+            return False
+        Z, _ = s.neurons()
+        Z, D = Z[members], self.D[s.gid[members]]
+        along = np.sum(Z[:, :-1] * D, axis=1)
+        growth = 2.0 * Z[:, -1] * along
+        dW = Z[:, -1:] * D - growth[:, None] * Z[:, :-1]
+        da = along - growth * Z[:, -1]
+        turning = np.sqrt(np.sum(dW**2, axis=1) + da**2)
+        return bool(((growth > rate) | (turning > rate)).any())
+
+    def noise(self) -> tuple[float, float]:
+        """Error that steps leave in the rates and in the gradient.
+
+        Steps of relative error e move f by about e B, B half the squared norm, the rates by e K B,
+        K the stiffness of the pull, and the subgradient by e K B^(3/2).
+        """
+        B = float(np.sum(np.exp(self.log_sizes())))
+        noise = STEP_ERROR * self.rtol * self.stiffness()[0] * B
+        return noise, noise * math.sqrt(B)
+
+    def turning(self) -> tuple[float, float]:
+        """Rates at which log |theta| grows and the direction theta/|theta| moves."""
+        log_B, s = self.log_sizes(), self.state
+        keep = (log_B > np.max(log_B) - 60.0)[s.gid]
+        Z, ls = s.neurons()
+        scale = np.exp(ls[keep] - np.max(ls[keep]))[:, None]
+        Z, D = scale * Z[keep], self.D[s.gid[keep]]
+        return turning_of(Z, np.column_stack([Z[:, -1:] * D, np.sum(Z[:, :-1] * D, axis=1)]))
+
+    # ------------------------------------------------------------------ for the record
+    def remark(self) -> str:
+        """How often neurons stayed where solutions are not unique."""
+        kinds = np.concatenate([np.empty(0), *(rows[:, 3] for rows in self.events)])
+        stayed = int(np.sum(kinds == BRANCH))
+        return _STAYED.format(stayed) if stayed and self.policy == STAY else ""
+
+    def total_cost(self) -> dict[str, float]:
+        """Counts of moves and events, the number of cones now."""
+        cost: dict[str, float] = {k: int(v) for k, v in self.cost.items()}
+        return {**cost, "cones": int(self.state.U.shape[0]), "log_time": float(self.log_time)}
+
+    def pack(self) -> dict[str, NDArray[Any]]:
+        """Everything the continuation depends on."""
+        s = self.state
+        numbers = [self.t, self.log_time, self.h, self.scale, self.top, self.leaper.still]
+        arrays: dict[str, NDArray[Any]] = {"Z": s.Z, "ls": s.ls, "U": s.U, "gid": s.gid}
+        events = np.vstack([np.empty((0, 4)), *self.events])
+        numbers += [float(self.stuck), float(self.landed), self.way]
+        more = {"C": s.C, "growth": s.growth, "events": events, "numbers": np.array(numbers)}
+        return {**arrays, **more}
+
+    def unpack(self, packed: Mapping[str, NDArray[Any]]) -> None:
+        """Restore what :meth:`pack` gave."""
+        V = packed["U"][packed["gid"]]
+        state = State(self.data, packed["Z"].copy(), packed["ls"].copy(), V)
+        state.gid, state.U = packed["gid"].copy(), packed["U"].copy()
+        state._keys = {u.tobytes(): g for g, u in enumerate(state.U)}
+        state.rebuild()
+        state.C[:], state.growth[:] = packed["C"], packed["growth"]
+        state.wind()
+        self.state = state
+        self.look()
+        self.trial = Trial(self)
+        numbers = [float(v) for v in packed["numbers"]]
+        self.t, self.log_time, self.h, self.scale, self.top, self.leaper.still = numbers[:6]
+        self.stuck, self.landed, self.way = int(numbers[6]), int(numbers[7]), numbers[8]
+        self.events = [packed["events"]]

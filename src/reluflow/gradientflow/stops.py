@@ -1,112 +1,128 @@
-"""When a flow ends before its time: conditions on loss, velocity, direction, or anything."""
+"""When a flow ends before its time: conditions on loss, velocity, direction, or anything.
+
+A stop is an immutable description that any number of runs may share. What it has to remember of one
+run belongs to the :class:`Watch` that :meth:`Stop.watch` makes for it; checkpoints hold that too.
+
+A condition of one's own is a subclass of :class:`Stop`, or any class with a method
+``met(mover, problem)`` that returns None, or the :class:`~reluflow.trajectory.status.Status` of a
+run that ends now. It is asked at the start and after each step, with kinks located and without;
+what it may ask is in :class:`~reluflow.gradientflow.mover.Mover`.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
+from reluflow.gradientflow.mover import Mover, exp_in_words, time_in_words
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.trajectory import Status
 
-if TYPE_CHECKING:
-    from reluflow.gradientflow.solver import Solver
-
-
 STALLED = 50  # steps without a smaller subgradient after which it has stopped falling
-STEP_ERROR = 0.1  # error of steps in units of rtol, with some room
+
+
+class Watch:
+    """A stop at work in one run: ``memory`` is what it remembers, by name."""
+
+    def __init__(self, stop: Any, problem: Problem) -> None:
+        self.stop, self.problem = stop, problem
+        self.memory: dict[str, float] = {}
+
+    def met(self, mover: Mover) -> Status | None:
+        """The status of a run that ends now, or None."""
+        status: Status | None = self.stop.met(mover, self.problem)
+        return status
+
+    def pause(self) -> None:
+        """Bring ``memory`` up to date: a checkpoint is about to be written."""
 
 
 @dataclass(frozen=True)
 class Stop:
     """A condition; :meth:`met` returns the status of a run that ends by it, or None."""
 
-    def met(self, solver: Solver, problem: Problem) -> Status | None:
-        """Called after every step."""
+    at_rest = False  # whether it waits for the network to rest, which takes damped steps
+
+    def met(self, mover: Mover, problem: Problem) -> Status | None:
+        """Called at the start and after every step."""
         raise NotImplementedError
+
+    def watch(self, problem: Problem) -> Watch:
+        """The stop at work in one run; overridden where something is to be remembered."""
+        return Watch(self, problem)
 
 
 @dataclass(frozen=True)
-class Loss(Stop):
+class Threshold(Stop):
+    """A function of the outputs has fallen to 0; the loop finds where, within the step."""
+
+    def excess(self, problem: Problem, f: Array) -> float:
+        """A function that falls to 0."""
+        raise NotImplementedError
+
+    def reached(self, mover: Mover) -> Status:
+        """Why the run ends here."""
+        raise NotImplementedError
+
+    def met(self, mover: Mover, problem: Problem) -> Status | None:
+        return None if self.excess(problem, mover.f) > 0.0 else self.reached(mover)
+
+
+@dataclass(frozen=True)
+class Loss(Threshold):
     """The loss has fallen to exp(log_target); located within the step."""
 
     log_target: float
 
-    def met(self, solver: Solver, problem: Problem) -> Status | None:
-        value = float(problem.log_value(solver.f))
-        if value > self.log_target:
-            return None
-        return Status("loss", f"The loss fell to {shown(value)}, the target.")
+    def excess(self, problem: Problem, f: Array) -> float:
+        """log L - log_target."""
+        return float(problem.log_value(f)) - self.log_target
+
+    def reached(self, mover: Mover) -> Status:
+        goal = exp_in_words(self.log_target)
+        return Status("loss", f"The loss fell to {goal}, the target, at {time_in_words(mover)}.")
 
 
 @dataclass(frozen=True)
 class Stationary(Stop):
     """The subgradient of minimal norm is below ``tol`` and no neuron is growing.
 
-    Steps of relative error e move f by about e B, B half the squared norm, and the subgradient by
-    e K B^(3/2), K the stiffness of the pull: below that, one that has stopped falling is at rest.
+    Steps leave an error in the subgradient: below that, one that has stopped falling is at rest.
     """
 
     tol: float = 1e-10
+    at_rest = True
 
-    def met(self, solver: Solver, problem: Problem) -> Status | None:
-        log_B, rates = solver.log_sizes(), solver.rates
-        # |gradient of cone|^2 <= |D|^2 * 2 B
-        with np.errstate(divide="ignore"):
-            log_grad = np.log(rates) + 0.5 * (log_B + math.log(2.0))
-        size, steps = math.exp(float(np.max(log_grad, initial=-math.inf))), solver.cost["steps"]
-        if size < 0.9 * solver.least_gradient:
-            solver.least_gradient, solver.least_at = size, steps
-        said = f"below {self.tol:g}"
-        if size > self.tol or _growing(solver, self.tol):
-            if steps < solver.least_at + STALLED:
+    def watch(self, problem: Problem) -> Watch:
+        return _Rest(self, problem)
+
+
+class _Rest(Watch):
+    """Remembers the smallest subgradient so far and the step at which it was met."""
+
+    stop: Stationary
+
+    def met(self, mover: Mover) -> Status | None:
+        size, steps, tol = mover.gradient(), mover.cost["steps"], self.stop.tol
+        if size < 0.9 * self.memory.get("least", math.inf):
+            self.memory.update(least=size, step=steps)
+        said = f"below {tol:g}"
+        if size > tol or mover.grows(tol):
+            if steps < self.memory.get("step", 0) + STALLED:
                 return None
-            B = float(np.sum(np.exp(log_B)))
-            noise = STEP_ERROR * solver.rtol * solver.stiffness()[0] * B  # of the rates
-            if size > noise * math.sqrt(B) or _growing(solver, noise):
+            rates, gradient = mover.noise()
+            if size > gradient or mover.grows(rates):
                 return None
-            said = f"{size:.2g}, as small as rtol {solver.rtol:g} can tell,"
+            said = f"{size:.2g}, as small as rtol {mover.rtol:g} can tell,"
         return Status(
             "stationary", f"The subgradient of minimal norm is {said} and no neuron grows."
         )
-
-
-def moment(solver: Any) -> str:
-    """Gradient-flow time of a solver, for a sentence, also where its clock is the loss."""
-    data = solver.data if hasattr(solver, "data") else solver.state.data
-    if not data.by_loss:
-        return f"time {solver.t:.6g}"
-    if solver.log_time == -math.inf:
-        return "time 0"
-    late = solver.log_time > 690.0  # no float holds it
-    return f"time exp({solver.log_time:.6g})" if late else f"time {shown(solver.log_time)}"
-
-
-def shown(log: float) -> str:
-    """exp(log) in words, also where no float holds it."""
-    return f"{math.exp(log):.6g}" if log > -700 else f"exp({log:.6g})"
-
-
-def _growing(solver: Solver, tol: float) -> bool:
-    """Whether a neuron grows, or still turns, at a rate above tol."""
-    s = solver.state
-    members = np.flatnonzero((solver.rates > tol)[s.gid])
-    if not members.size:
-        return False
-    Z, _ = s.neurons()
-    Z, D = Z[members], solver.D[s.gid[members]]
-    along = np.sum(Z[:, :-1] * D, axis=1)
-    rate = 2.0 * Z[:, -1] * along
-    dW = Z[:, -1:] * D - rate[:, None] * Z[:, :-1]
-    da = along - rate * Z[:, -1]
-    turning = np.sqrt(np.sum(dW**2, axis=1) + da**2)
-    return bool(((rate > tol) | (turning > tol)).any())
 
 
 @dataclass(frozen=True)
@@ -118,29 +134,11 @@ class Settled(Stop):
 
     tol: float = 1e-4
 
-    def met(self, solver: Solver, problem: Problem) -> Status | None:
-        log_B = solver.log_sizes()
-        s = solver.state
-        big = log_B > np.max(log_B) - 60.0
-        Z, ls = s.neurons()
-        keep = big[s.gid]
-        scale = np.exp(ls[keep] - np.max(ls[keep]))[:, None]
-        Z, D = scale * Z[keep], solver.D[s.gid[keep]]
-        dZ = np.column_stack([Z[:, -1:] * D, np.sum(Z[:, :-1] * D, axis=1)])
-        if not self.reached(*turning(Z, dZ)):
+    def met(self, mover: Mover, problem: Problem) -> Status | None:
+        growth, turn = mover.turning()
+        if not (growth > 0 and turn * math.log(2.0) <= self.tol * growth):
             return None
         return Status("settled", f"The direction moves by less than {self.tol:g} per doubling.")
-
-    def reached(self, growth: float, turn: float) -> bool:
-        """Whether a network that grows and turns at these rates has settled."""
-        return growth > 0 and turn * math.log(2.0) <= self.tol * growth
-
-
-def turning(Z: Array, dZ: Array) -> tuple[float, float]:
-    """Rates at which log |Z| grows and Z/|Z| moves under the velocity dZ."""
-    norm2 = float(np.sum(Z * Z))
-    growth = float(np.sum(Z * dZ)) / norm2
-    return growth, math.sqrt(max(float(np.sum(dZ * dZ)) / norm2 - growth**2, 0.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,23 +149,75 @@ class Predicate(Stop):
 
     def __repr__(self) -> str:
         """Name and line of the function: the same when the program runs again."""
-        kind = type(self.test)
         if hasattr(self.test, "__qualname__"):
             code = getattr(self.test, "__code__", None)
             line = f", line {code.co_firstlineno}" if code is not None else ""
             return f"Predicate({self.test.__module__}.{self.test.__qualname__}{line})"
-        if kind.__repr__ is object.__repr__:
-            return f"Predicate({kind.__module__}.{kind.__qualname__})"
-        return f"Predicate({self.test!r})"
+        return f"Predicate({_lasting_repr(self.test)})"
 
-    def met(self, solver: Solver, problem: Problem) -> Status | None:
-        from reluflow.gradientflow.terms import network_of
-
-        net = network_of(problem, *solver.state.neurons())
-        if not self.test(problem, net, solver.t):
+    def met(self, mover: Mover, problem: Problem) -> Status | None:
+        if not self.test(problem, mover.present().network(problem), mover.t):
             return None
         name = getattr(self.test, "__name__", "predicate")
-        return Status("predicate", f"The condition {name!r} holds at {moment(solver)}.")
+        return Status("predicate", f"The condition {name!r} holds at {time_in_words(mover)}.")
+
+
+@dataclass(frozen=True)
+class Spent(Stop):
+    """A budget of processor time: unlike one of the clock, a busy machine does not shorten it."""
+
+    seconds: float
+
+    def watch(self, problem: Problem) -> Watch:
+        return _Processor(self, problem)
+
+
+class _Processor(Watch):
+    """Remembers the seconds spent before a checkpoint."""
+
+    stop: Spent
+
+    def __init__(self, stop: Spent, problem: Problem) -> None:
+        super().__init__(stop, problem)
+        self.began = time.process_time()
+
+    def pause(self) -> None:
+        now = time.process_time()
+        self.memory["spent"] = self.memory.get("spent", 0.0) + now - self.began
+        self.began = now
+
+    def met(self, mover: Mover) -> Status | None:
+        spent = self.memory.get("spent", 0.0) + time.process_time() - self.began
+        if spent <= self.stop.seconds:
+            return None
+        return Status(
+            "max_seconds",
+            f"The budget of {self.stop.seconds:g} seconds of processor time ended at "
+            f"{time_in_words(mover)}.",
+            ok=False,
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class _Foreign(Stop):
+    """A stop of a class that is not a :class:`Stop` and has the same method ``met``."""
+
+    stop: Any
+
+    def __repr__(self) -> str:
+        return _lasting_repr(self.stop)
+
+    def met(self, mover: Mover, problem: Problem) -> Status | None:
+        status: Status | None = self.stop.met(mover, problem)
+        return status
+
+
+def _lasting_repr(value: object) -> str:
+    """The repr of an object, without its address: the same when the program runs again."""
+    kind = type(value)
+    if kind.__repr__ is object.__repr__:
+        return f"{kind.__module__}.{kind.__qualname__}"
+    return repr(value)
 
 
 def loss_below(value: float | None = None, *, log: float | None = None) -> Stop:
@@ -195,11 +245,13 @@ def as_stops(stop: Any) -> tuple[Stop, ...]:
         return ()
     if isinstance(stop, Stop):
         return (stop,)
+    if callable(getattr(stop, "met", None)):
+        return (_Foreign(stop),)
     if callable(stop):
         return (Predicate(stop),)
     if isinstance(stop, list | tuple):
         return tuple(s for item in stop for s in as_stops(item))
     raise ReluflowError(
         f"stop must be stationary(), loss_below(), settled(), a function of (problem, network, "
-        f"time) or a list of these, got {stop!r}"
+        f"time), an object with a method met(mover, problem) or a list of these, got {stop!r}"
     )

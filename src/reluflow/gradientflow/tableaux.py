@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 
-Tree = tuple  # a rooted tree is the sorted tuple of its branches
+Tree = tuple[Any, ...]  # a rooted tree is the sorted tuple of its branches
 
 
 @cache

@@ -6,11 +6,9 @@ from functools import cache
 
 import numpy as np
 
-from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.tableaux import dormand_prince_8
 from reluflow.kernels.flow_types import N_NODES, Data, Method
-from reluflow.network import Network
 from reluflow.problem import Problem
 
 
@@ -46,8 +44,3 @@ def method() -> Method:
     fit = np.linalg.inv(np.polynomial.chebyshev.chebvander(2.0 * nodes - 1.0, N_NODES - 1))
     times = np.concatenate([table.c, nodes])
     return Method(table.A, table.E3, table.E5, table.D, table.c, times, nodes, fit)
-
-
-def network_of(problem: Problem, Z: Array, ls: Array) -> Network:
-    """The network of unit vectors and log-scales."""
-    return Network(Z[:, :-1], Z[:, -1], ls, problem.leak, problem.bias, smoothing=problem.smoothing)

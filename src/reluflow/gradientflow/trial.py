@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.terms import method
 from reluflow.kernels import flow_step as rk
-from reluflow.kernels.flow_dense import coefficients
-from reluflow.kernels.flow_field import field, outputs
+from reluflow.kernels.flow_field import field, outputs, pull_at
 from reluflow.kernels.flow_members import starts
-from reluflow.kernels.flow_pull import pull_at
+from reluflow.kernels.flow_path import coefficients
 from reluflow.kernels.flow_scan import scan
 from reluflow.kernels.flow_trace import trace_some
-from reluflow.kernels.flow_types import N_NODES, Frame, Rules
+from reluflow.kernels.flow_types import N_NODES, Dense, Field, Frame, Meetings, Rules, Traced
 
 LOCAL = 0.02  # tolerance of one step in units of rtol
 
@@ -33,7 +31,7 @@ class Trial:
         self.K, self.F = np.zeros((16, N, width)), np.empty((8, N, width))
         self.v, self.new = np.empty((N, width)), np.empty((N, width))
         self.work, self.spare = np.empty((N, width)), np.empty((N, width))
-        self.field = np.empty(n), np.empty(n), np.empty((G, s.d))  # f, c, D of a stage
+        self.field = Field(np.empty(n), np.empty(n), np.empty((G, s.d)))  # of a stage
         self.extra = np.zeros((self.method.times.size, n))
         self.theta, self.kink = np.empty(s.gid.size), np.empty(s.gid.size, np.int64)
         self.ways = np.zeros(s.wheel.path.size)
@@ -43,7 +41,7 @@ class Trial:
     def attempt(self, h: float) -> float:
         """Step by h; the error in units of the tolerance."""
         now, s = self.now, self.now.state
-        self.frame = Frame(now.unit, now.rates, h)
+        self.frame = Frame(now.unit, now.rates, h, now.t)
         self._stages(1, 13, self.v, self.new)
         growth = s.growth + h * now.rates
         error = rk.step_error(
@@ -70,7 +68,7 @@ class Trial:
             last,
             s.C,
             self.K,
-            *self.field,
+            self.field,
             v,
             new,
         )
@@ -127,18 +125,14 @@ class Trial:
             s.data,
             s.cones,
             self.frame,
-            s.U,
-            s.faces,
-            self.F,
-            self.cn,
+            Dense(self.F, self.cn),
             s.members,
-            s.single,
+            s.often,
             s.wheel,
             self._rules(),
             self.ways,
             found,
-            self.theta,
-            self.kink,
+            Meetings(self.theta, self.kink),
         )
         return np.sort(found[:count])
 
@@ -148,9 +142,7 @@ class Trial:
         starts(self.now.state.cones, self.now.state.members, self.F, which, B)
         return B
 
-    def trace(
-        self, which: Indices, theta: float, record: bool = False
-    ) -> tuple[Array, Array, NDArray[np.int8], Array]:
+    def trace(self, which: Indices, theta: float, record: bool = False) -> Traced:
         """Neurons that meet kinks in the step, carried to theta: vectors, scales, patterns, log.
 
         With ``record``, what they add to f by leaving their cones is added to ``extra``; that is
@@ -159,29 +151,21 @@ class Trial:
         now, s, rules = self.now, self.now.state, self._rules()
         if record:
             rules = rules._replace(tol=max(rules.tol, 0.01 * math.sqrt(now.rtol)))
-        Z, ls = np.empty((which.size, s.d + 1)), np.empty(which.size)
         V = np.empty((which.size, s.U.shape[1]), np.int8)
         events = np.zeros((1 + 8 * V.size + 64, 4))
+        out = Traced(np.empty((which.size, s.d + 1)), np.empty(which.size), V, events)
         trace_some(
             s.data,
             self.method,
             s.cones,
             self.frame,
+            Dense(self.F, self.cn),
             s.members,
+            Meetings(self.theta, self.kink),
             which,
-            self.theta,
-            self.kink,
             theta,
-            s.U,
-            self.F,
-            self.cn,
             rules,
-            now.t,
-            Z,
-            ls,
-            V,
-            events,
-            self.extra,
-            record,
+            out,
+            self.extra if record else self.extra[:0],
         )
-        return Z, ls, V, events
+        return out

@@ -15,66 +15,33 @@ def largest() -> list[tuple[Any, tuple[Any, ...]]]:
     """Kernels of the flow that take longest to compile, with arguments of the types they get."""
     from reluflow.gradientflow.terms import method
     from reluflow.kernels.flow_leap import leap_all
-    from reluflow.kernels.flow_scan import scan
+    from reluflow.kernels.flow_scan import empty_wheel, scan
     from reluflow.kernels.flow_trace import trace_some
-    from reluflow.kernels.flow_types import Cones, Data, Frame, Members, Rules
-    from reluflow.kernels.flow_wheel import empty_wheel
+    from reluflow.kernels.flow_types import (
+        Cones,
+        Data,
+        Dense,
+        Frame,
+        Meetings,
+        Members,
+        Rules,
+        Traced,
+    )
 
     one, two, three = np.empty(1), np.empty((1, 1)), np.empty((1, 1, 1))
     index, flags, signs = np.empty(1, np.int64), np.zeros(1, bool), np.empty((1, 1), np.int8)
     X, y = np.empty((1, 1)), np.empty(1)
     X.flags.writeable = y.flags.writeable = False
     data = Data(X, one, y, 0, 1.0, 1.0, 0.0, False)
-    cones = Cones(index, flags, one, index, one, two, two, index)
-    members, frame = Members(index, index, two, one), Frame(two, one, 1.0)
+    cones = Cones(index, flags, one, index, one, two, two, index, signs, flags)
+    members, frame = Members(index, index, two, one), Frame(two, one, 1.0, 0.0)
     rules, wheel = Rules(1.0, 1.0, 1.0, 0), empty_wheel(flags, 1)
+    step = data, cones, frame, Dense(three, two), members
+    met, out = Meetings(one, index), Traced(two, one, signs, two)
     return [
         (leap_all, (data, signs, members, flags, one, 1.0, 0.0, 0, signs, two)),
-        (
-            trace_some,
-            (
-                data,
-                method(),
-                cones,
-                frame,
-                members,
-                index,
-                one,
-                index,
-                1.0,
-                signs,
-                three,
-                two,
-                rules,
-                0.0,
-                two,
-                one,
-                signs,
-                two,
-                two,
-                True,
-            ),
-        ),
-        (
-            scan,
-            (
-                data,
-                cones,
-                frame,
-                signs,
-                flags,
-                three,
-                two,
-                members,
-                index,
-                wheel,
-                rules,
-                one,
-                index,
-                one,
-                index,
-            ),
-        ),
+        (trace_some, (data, method(), *step[1:], met, index, 1.0, rules, out, two)),
+        (scan, (*step, index, wheel, rules, one, index, met)),
     ]
 
 
@@ -129,7 +96,7 @@ def one_step() -> None:
     from reluflow.gradientflow.present import Present
     from reluflow.gradientflow.terms import data_of
     from reluflow.gradientflow.trial import Trial
-    from reluflow.kernels.flow_arrival import STAY
+    from reluflow.kernels.codes import STAY
     from reluflow.network import initialize
     from reluflow.problem import datasets
 

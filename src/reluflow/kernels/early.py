@@ -6,10 +6,12 @@ import numpy as np
 from numba import njit
 
 from reluflow.kernels import early_path as path
-from reluflow.kernels.early_path import EVENTS, HIT, OFFSET, UNKNOWN, UNRESOLVED, run
+from reluflow.kernels.codes import UNRESOLVED, EventKind
+from reluflow.kernels.early_path import EVENTS, HIT, OFFSET, UNKNOWN, run
 from reluflow.kernels.inner import inner
 
 SIZE, FOUND = 8, 9  # what is found out about a neuron: as for its path, then its log norm
+KINDS = 1 + len(EventKind)  # the code 0 is not used
 
 
 @inner
@@ -61,11 +63,11 @@ def _follow(
     who stays at repelling hyperplanes. What counts as no pull is measured against the sum of
     |c_k||x_k|, or ``floor`` if larger. With ``again`` the time of the cosine ``value`` is looked
     for in a second run where it needs the limit direction. Written are ``found`` (m, FOUND), limit
-    directions V (m, d), ``states`` (m, T, d + 2) as in `run`, ``counts`` (m, 6) of events by kind,
-    and with ``keep`` the events of neuron i as rows first[i]:first[i + 1] of ``log``. OFFSET counts
-    from the size of the start; when there are times, V and OFFSET are direction of w and log|w| at
-    the last one. Returns the neuron to go on
-    with when ``log`` has no room for ``most`` events more.
+    directions V (m, d), ``states`` (m, T, d + 2) as in `run`, ``counts`` (m, KINDS) of events by
+    code, and with ``keep`` the events of neuron i as rows first[i]:first[i + 1] of ``log``. OFFSET
+    counts from the size of the start; when there are times, V and OFFSET are direction of w and
+    log|w| at the last one. Returns the neuron to go on with when ``log`` has no
+    room for ``most`` events more.
     """
     (n, d), m = X.shape, a.size
     xn, w, u, total = np.empty(n), np.empty(d), np.empty(n, np.int64), 0.0
@@ -119,7 +121,7 @@ def _follow_all(W, a, sides, X, c, leak, hold, floor, times, value, again, keep,
     (m, d), n = W.shape, X.shape[0]
     found, V = np.empty((m, FOUND)), np.empty((m, d))
     states = np.full((m, times.size, d + 2), np.nan)
-    counts, first = np.zeros((m, 6), np.int64), np.zeros(m + 1, np.int64)
+    counts, first = np.zeros((m, KINDS), np.int64), np.zeros(m + 1, np.int64)
     log = np.empty((most + (4 * m if keep else 0), 3))
     if sides is None:
         sides = np.empty((0, n), np.int8)

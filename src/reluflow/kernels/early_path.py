@@ -7,6 +7,19 @@ hyperplane, when its outer weight passes through zero, or when w itself does.
 
 import numpy as np
 
+from reluflow.kernels.codes import (
+    BRANCH,
+    CROSS,
+    EXIT,
+    GROWS,
+    ORIGIN,
+    RESTS,
+    SHRINKS,
+    SIGN,
+    SLIDE,
+    STILL,
+    UNRESOLVED,
+)
 from reluflow.kernels.early_face import EPS, PARALLEL, products, settle
 from reluflow.kernels.early_piece import (
     growing_part,
@@ -21,10 +34,7 @@ from reluflow.kernels.vectors import along
 
 SNAP = 32.0  # in units of the tracked rounding error of w: what counts as lying on a hyperplane
 
-# how a path ends (a piece ends in one of these, in SIGN, in ORIGIN, or at a sample)
-GROWS, STILL, SHRINKS, RESTS, UNRESOLVED = 0, 1, 2, 3, 4
 UNKNOWN = 2  # a side that nobody remembers
-CROSS, SLIDE, EXIT, BRANCH, SIGN, ORIGIN = 0, 1, 2, 3, 4, 5  # kinds of events
 # what is found out about a path
 END, GROWTH, SIDE, OFFSET, HIT, PIECES, EVENTS, LAST = 0, 1, 2, 3, 4, 5, 6, 7
 
@@ -40,7 +50,7 @@ def _note(t, k, kind, log, found):
 
 @inner
 def _note_face(t, hold, u, was, mode, branch, face, nf, log, found):
-    """Log what the samples of a resolved face did; mode: 0 off, 1 slides, 3 held, -1 at start."""
+    """Log what samples of a resolved face did; mode: 0 off, SLIDE, BRANCH (held), -1 at start."""
     for f in range(nf):
         k = face[f]
         kind = -1

@@ -1,10 +1,25 @@
-"""When a neuron on a step's dense output first meets a kink, or must leave its faces."""
+r"""When a neuron on a step's dense output first meets a kink, or must leave its faces.
+
+In the frame of the step z(x) = exp(M h x) F(x) (`flow_path`), so with h(x) = <F(x), (x_k, 0)>,
+p(x) = <F(x), (unit, 0)>, a(x) the last component of F, beta = <x_k, unit> and g = |D| h,
+
+.. math:: \langle w(x), x_k \rangle = h(x) + \beta [(\cosh(g x) - 1)\, p(x) + \sinh(g x)\, a(x)],
+
+a polynomial times exponentials of x in [0, 1]. (The outer weight itself is of the same form, with
+a, p and 1 in the places of h, a and beta.) A bound clears most samples; for the others the
+function is looked at in PARTS + 1 nodes, its dips between nodes are searched, and a change of sign
+is located by bracketed secants. What crosses twice between two nodes without a dip that shows is
+missed.
+
+A neuron may start *on* a kink, where <w, x_k> has only rounding error: then no sign is read there
+(``floor``), and what counts is whether the path leaves downwards (`leave_time`).
+"""
 
 import numpy as np
 
-from reluflow.kernels.flow_dense import REACH, polynomial, reach_of
 from reluflow.kernels.flow_face import outside
-from reluflow.kernels.flow_pull import pull_at
+from reluflow.kernels.flow_field import pull_at
+from reluflow.kernels.flow_path import REACH, polynomial, reach_of
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import dot
 
@@ -13,7 +28,7 @@ SHORTEST = 1e-15  # part of a step within which a neuron that rises off a kink i
 
 
 @inner
-def turned(h, p, a, beta, grow, x):
+def component(h, p, a, beta, grow, x):
     """h(x) + beta ((cosh - 1) p(x) + sinh a(x)), of grow x: a component of exp(M t) v."""
     value = polynomial(h, x)
     if beta == 0.0 or grow == 0.0:
@@ -24,20 +39,21 @@ def turned(h, p, a, beta, grow, x):
 
 @inner
 def root(h, p, a, beta, grow, side, low, high):
-    """Where side * turned falls through 0 in [low, high]: secants within the bracket.
+    """Where side * component falls through 0 in [low, high]: secants within the bracket.
 
     It must be positive at ``low`` and not at ``high``. The end that stays is weighted as Anderson
-    and Bjorck have it; every fourth time the bracket is halved.
+    and Bjorck have it (a plain false position would creep where one end never moves); every fourth
+    time the bracket is halved.
     """
-    above = side * turned(h, p, a, beta, grow, low)
-    below = side * turned(h, p, a, beta, grow, high)
+    above = side * component(h, p, a, beta, grow, low)
+    below = side * component(h, p, a, beta, grow, high)
     x = high
     for i in range(60):
         last = x
         x = (low * below - high * above) / (below - above) if i % 4 < 3 else 0.5 * (low + high)
         if not low < x < high:
             x = 0.5 * (low + high)
-        value = side * turned(h, p, a, beta, grow, x)
+        value = side * component(h, p, a, beta, grow, x)
         if value == 0.0 or abs(x - last) <= 4e-16 * x or high - low <= 4e-16 * x:
             break
         if value < 0.0:
@@ -52,19 +68,19 @@ def root(h, p, a, beta, grow, side, low, high):
 
 
 @inner
-def leaves(h, p, a, beta, grow, side, high, floor):
+def leave_time(h, p, a, beta, grow, side, high, floor):
     """Where a path that starts within ``floor`` of its kink falls off it in [0, high].
 
     At once if it falls from the start. One that rises comes back later, perhaps much later:
     between a halving of ``high`` at which it is above 0 and the one before. One that rises, but
     not above 0, counts as off its kink where it falls through -floor.
     """
-    speed = h[1] + h[2] + beta * grow * a[0]  # derivative of turned at 0
+    speed = h[1] + h[2] + beta * grow * a[0]  # derivative of component at 0
     if side * speed <= 0.0:
         return root(h, p, a, beta, grow, side, 0.0, high) if side * h[0] > 0.0 else 0.0
     x = high
     while x > SHORTEST:
-        if side * turned(h, p, a, beta, grow, 0.5 * x) > 0.0:
+        if side * component(h, p, a, beta, grow, 0.5 * x) > 0.0:
             return root(h, p, a, beta, grow, side, 0.5 * x, x)
         x *= 0.5
     start = h[0]
@@ -75,12 +91,12 @@ def leaves(h, p, a, beta, grow, side, high, floor):
 
 
 @inner
-def lowest(h, p, a, beta, grow, side, low, high):
-    """Where side * turned is least in [low, high], by thirds."""
-    for _ in range(40):
+def dip_of(h, p, a, beta, grow, side, low, high):
+    """Where side * component is least in [low, high], by thirds."""
+    for _ in range(40):  # to (2/3)^40 = 9e-8 of it; the value is off by the square
         one, two = low + (high - low) / 3.0, high - (high - low) / 3.0
-        left = side * turned(h, p, a, beta, grow, one)
-        if left < side * turned(h, p, a, beta, grow, two):
+        left = side * component(h, p, a, beta, grow, one)
+        if left < side * component(h, p, a, beta, grow, two):
             high = two
         else:
             low = one
@@ -88,11 +104,12 @@ def lowest(h, p, a, beta, grow, side, low, high):
 
 
 @inner
-def falls(h, p, a, beta, grow, ch, sh, side, floor):
-    """First x in [0, 1] at which side * turned(x) falls through 0; 2.0 when there is none.
+def first_fall(h, p, a, beta, grow, ch, sh, side, floor):
+    """First x in [0, 1] at which side * component(x) falls through 0; 2.0 when there is none.
 
     ch and sh are cosh(grow) - 1 and sinh(grow).
     """
+    # a bound first: if side * component cannot come down to 0 there is nothing to look for
     reach = reach_of(h, 1)
     if beta != 0.0 and grow > 0.0:
         reach += abs(beta) * (ch * reach_of(p, 0) + sh * reach_of(a, 0))
@@ -102,21 +119,23 @@ def falls(h, p, a, beta, grow, ch, sh, side, floor):
     above = 0.0 if start > floor else -1.0  # the last node above 0; none while on the kink
     for i in range(1, PARTS + 1):
         x = i / PARTS
-        now = side * turned(h, p, a, beta, grow, x)
+        now = side * component(h, p, a, beta, grow, x)
         if now < -floor:
             if above >= 0.0:
                 return root(h, p, a, beta, grow, side, above, x)
             if start >= -floor:
-                return leaves(h, p, a, beta, grow, side, x, floor)
+                return leave_time(h, p, a, beta, grow, side, x, floor)
             if now < before:  # on the wrong side since the start: only if it gets worse
                 return (i - 1) / PARTS
-        elif i < PARTS and before > now >= 0.0:  # is there a dip below 0 beside this node?
-            after = side * turned(h, p, a, beta, grow, (i + 1.0) / PARTS)
+        elif i < PARTS and before > now >= 0.0:
+            # is there a dip below 0 beside this node? The parabola through three nodes says so
+            # when its least value lies below half of this one
+            after = side * component(h, p, a, beta, grow, (i + 1.0) / PARTS)
             bend = before - 2.0 * now + after
             if after >= now and now - (before - after) ** 2 / (8.0 * bend) < 0.5 * now:
                 low = (i - 1) / PARTS
-                dip = lowest(h, p, a, beta, grow, side, low, (i + 1.0) / PARTS)
-                if side * turned(h, p, a, beta, grow, dip) < -floor:
+                dip = dip_of(h, p, a, beta, grow, side, low, (i + 1.0) / PARTS)
+                if side * component(h, p, a, beta, grow, dip) < -floor:
                     return root(h, p, a, beta, grow, side, low, dip)
         above = x if now > 0.0 else above
         before = now
@@ -142,7 +161,7 @@ def first_event(data, u, F, unit, grow, whole, noise):
                 size += abs(F[i, e])
         if i > 0:
             far += REACH[i] * np.sqrt(square)
-    best, hit = 2.0, -2
+    best, hit = 2.0, -2  # beyond the step, nobody
     ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
     far += ch * reach_of(p, 0) + sh * reach_of(a, 0)  # bounds how far <w, x> / |x| can move
     for k in range(u.size):
@@ -158,11 +177,11 @@ def first_event(data, u, F, unit, grow, whole, noise):
         beta = dot(data.X, k, unit)
         if abs(beta) < 4e-15 * data.norms[k]:
             beta = 0.0
-        x = falls(h, p, a, beta, grow, ch, sh, float(u[k]), noise * size * data.norms[k])
+        x = first_fall(h, p, a, beta, grow, ch, sh, float(u[k]), noise * size * data.norms[k])
         if x < best:
             best, hit = x, k
     if whole and a[0] != 0.0:
-        x = falls(a, a, p, 1.0, grow, ch, sh, np.sign(a[0]), 0.0)
+        x = first_fall(a, a, p, 1.0, grow, ch, sh, np.sign(a[0]), 0.0)
         if x < best:
             best, hit = x, -1
     return best, hit
@@ -170,7 +189,11 @@ def first_event(data, u, F, unit, grow, whole, noise):
 
 @inner
 def first_exit(data, u, cn, lo, hi, floor):
-    """First theta in [lo, hi] at which sliding on the faces of u ends; (2.0, -1) if it goes on."""
+    """First theta in [lo, hi] at which sliding on the faces of u ends; (2.0, -1) if it goes on.
+
+    Sliding ends where a slope tau_k / c_k leaves [leak, 1]: a condition on the sampled pull alone,
+    the same for all neurons of a cone. Looked for in nodes, then by bisection.
+    """
     D, tau, c = np.empty(data.X.shape[1]), np.empty(u.size), np.empty(u.size)
     before = lo
     for i in range(PARTS + 1):

@@ -1,4 +1,15 @@
-"""Forces on one neuron: projected off the samples of its faces, or of least norm over slopes."""
+r"""Forces on one neuron: projected off the samples of its faces, or of least norm over slopes.
+
+For a pattern u and the pull c, D_rest = sum over u_k != 0 of slope_k c_k x_k, and
+
+.. math:: D = D_{rest} + \sum_{u_k = 0} \tau_k x_k \quad \text{with } \langle D, x_k \rangle = 0,
+    \qquad D^* = \operatorname{argmin}_{leak \le s_k \le 1} |D_{rest} + \sum_{u_k = 0} s_k c_k x_k|.
+
+The first (`face_force`) is the sliding velocity over a: tau_k = s_k c_k are whatever holds the
+neuron on its faces. It is what the flow does as long as every s_k lies in [leak, 1] (`outside`);
+the second (`box_force`) is what it does in any case, and agrees with the first while sliding goes
+on. Samples on one hyperplane share one slope and are treated as one (`tie`).
+"""
 
 import numpy as np
 
@@ -92,7 +103,12 @@ def face_force(data, u, c, D, tau):
 
 @inner
 def tied_force(data, u, c, D, tau):
-    """:func:`face_force` of a pattern and pulls from :func:`tie`."""
+    """:func:`face_force` of a pattern and pulls from :func:`tie`.
+
+    Gram-Schmidt, each projection done twice (once more removes what rounding left): x_k = sum_b
+    R_bk q_b. D = D_rest + sum_b x_b q_b, so the multipliers solve R tau = x. Samples that depend
+    on the ones before are left out; their number is returned.
+    """
     X = data.X
     n, d = X.shape
     faces = rest_force(data, u, c, D)

@@ -1,28 +1,120 @@
-r"""Outputs and forces of the lumped gradient flow.
+r"""Outputs, pull and forces of the lumped gradient flow.
 
-Neuron j of cone u obeys :math:`z_j' = M_u(c) z_j`, :math:`M_u = [[0, D_u], [D_u^T, 0]]`, so a
-cone is a few **columns** y_i with y_i' = M_u y_i: its neurons themselves when they are few, else
-the d + 1 columns of the propagator P_u, with second moments Q. A row of ``C`` is one column
-(w part, then a part). On a face (u_k = 0) D_u is the projection of the rest onto the complement
-of the span of the x_k, the sliding velocity.
+With z_j = (w_j, a_j), slopes s_uk of cone u, moments S_u = sum_{j in u} z_j z_j^T:
+
+.. math:: f_k = \sum_u s_{uk} x_k^T S_u[w, a], \quad c_k = -weight\, \ell'(f_k), \quad
+    D_u = \sum_k s_{uk} c_k x_k, \quad z_j' = M_u z_j = (a_j D_u, \langle w_j, D_u \rangle).
+
+A cone is a few **columns** y_i with y_i' = M_u y_i: its neurons themselves when they are few, else
+the d + 1 columns of the propagator P_u. So S_u = C^T Q C with the columns as rows of C: Q holds the
+second moments of the neurons in that basis (r x r), or the weights exp(2 ls_j) of single neurons (r
+of them), both over the common factor ``size`` of the cone. On a face (u_k = 0) D_u is the
+projection of the rest onto the complement of the span of the x_k: the part that pushes across the
+face is what the slopes there cancel, and what is left is the sliding velocity.
+
+The losses of margins q_k = y_k f_k are computed in logarithms: their pulls lose no digits at
+margins of thousands, and with ``by_loss`` (ds = L dt) c is divided by L before it can underflow.
 """
 
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_pull import pull
+from reluflow.kernels.codes import EXPONENTIAL, LOGISTIC, SQUARE
 from reluflow.kernels.inner import inner
+
+
+@inner
+def softplus(q):
+    """log(1 + e^q)."""
+    return q + np.log1p(np.exp(-q)) if q > 0 else np.log1p(np.exp(q))
+
+
+@njit(cache=True)
+def pull(data, f, c):
+    """c_k = -weight l'(f_k), divided by L when ``by_loss``; returns log L (0 for squares).
+
+    Logistic: l = factor log(1 + e^-q), -l' = factor y / (1 + e^q); exponential: l = factor e^-q.
+    """
+    n = f.size
+    if data.kind == SQUARE:
+        for k in range(n):
+            c[k] = data.weight * data.factor * (data.y[k] - f[k])
+        return 0.0
+    base = np.log(data.factor * data.weight)
+    top = -np.inf
+    for k in range(n):  # log of the loss of each sample, kept in c for a moment
+        q = data.y[k] * f[k]
+        if data.kind == EXPONENTIAL:
+            value = -q
+        elif q > 36.0:  # log log(1 + e^-q), where 1 + e^-q is 1 to rounding
+            value = -q - 0.5 * np.exp(-q)
+        else:
+            value = np.log(softplus(-q))
+        c[k] = value
+        top = max(top, value)
+    total = 0.0
+    for k in range(n):
+        total += np.exp(c[k] - top)
+    log_loss = base + top + np.log(total)
+    frame = log_loss if data.by_loss else 0.0
+    for k in range(n):
+        q = data.y[k] * f[k]
+        slope = -q if data.kind == EXPONENTIAL else -softplus(q)
+        c[k] = data.y[k] * np.exp(base + slope - frame)
+    return log_loss
+
+
+@njit(cache=True)
+def stiffness(data, f, c, bends):
+    """Sum_k |x_k|^2 |dc_k / df_k|: change of D per unit of sum_j |a_j||w_j| (generously).
+
+    ``bends`` receives |dc_k / df_k|. In the clock of the loss c_k also changes through 1 / L, by
+    c_k c_i per unit of f_i: the square (sum_k |c_k||x_k|)^2 added at the end.
+    """
+    total = 0.0
+    loss_pull = 0.0
+    for k in range(f.size):
+        if data.kind == SQUARE:
+            bend = data.weight * data.factor
+        elif data.kind == LOGISTIC:
+            q = data.y[k] * f[k]
+            bend = abs(c[k]) / (1.0 + np.exp(-q)) if q > -700 else 0.0
+        else:
+            bend = abs(c[k])
+        bends[k] = bend
+        total += bend * data.norms[k] ** 2
+        loss_pull += abs(c[k]) * data.norms[k]
+    if data.by_loss:
+        total += loss_pull * loss_pull
+    return total
+
+
+@njit(cache=True)
+def pull_at(cn, theta, c):
+    """sum_i cn_i T_i(2 theta - 1), T_i the Chebyshev polynomials: the sampled pull at theta."""
+    x = 2.0 * theta - 1.0
+    before, now = x, 1.0
+    for k in range(c.size):
+        c[k] = cn[0, k]
+    for i in range(1, cn.shape[0]):
+        before, now = now, (2.0 * x * now - before if i > 1 else x)
+        for k in range(c.size):
+            c[k] += now * cn[i, k]
 
 
 @njit(cache=True)
 def outputs(data, cones, C, f):
-    """f_k = sum_u slope_uk <x_k, sum_{j in u} a_j w_j> from columns and moments."""
+    """f_k = sum_u slope_uk <x_k, sum_{j in u} a_j w_j> from columns and moments.
+
+    Row i of Q C[:, a] times row i of C adds up to the mean sum_j a_j w_j: one vector per cone,
+    whatever its number of neurons.
+    """
     X, d = data.X, data.X.shape[1]
     mean = np.empty(d)
     for k in range(f.size):
         f[k] = 0.0
     for g in range(cones.size.size):
-        if cones.size[g] == 0.0:
+        if cones.size[g] == 0.0:  # smaller than any float: nothing of it is felt
             continue
         lo, hi, q0 = cones.offset[g], cones.offset[g + 1], cones.q_offset[g]
         r = hi - lo

@@ -1,14 +1,34 @@
-"""Neurons under a constant pull, in closed form between kinks."""
+r"""Neurons under a constant pull, in closed form between kinks.
+
+With D of size rate and p = <w, D> / rate, the neuron is a part of w across D that stays, and
+
+.. math:: up\, e^{rate\, t}, \quad down\, e^{-rate\, t}, \qquad up, down = (p \pm a) / 2,
+
+of which p(t) is the sum and a(t) the difference. So with E = exp(rate t), B = <x_k, D> / rate and
+A = <w, x_k> - p B at the start of a piece
+
+.. math:: \langle w(t), x_k \rangle = A + B (up\, E + down / E),
+
+and kinks are roots of a quadratic in E. Leaps may grow a neuron by e^1000, so E is known by its
+logarithm alone, and so are the parts of the state reached.
+
+The same pieces are computed in `early_path` from other formulas, on purpose: predictions are made
+of those, runs of these, and their agreement is evidence only as long as neither calls the other.
+"""
 
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_arrival import arrive
-from reluflow.kernels.flow_events import empty_log, flush
+from reluflow.kernels.codes import CROSS
+from reluflow.kernels.flow_arrival import arrive, empty_log, flush, note
 from reluflow.kernels.flow_face import face_force
-from reluflow.kernels.flow_vector import normalise
+from reluflow.kernels.flow_path import normalise
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import along, dot, norm
+
+ANEW = 32  # kinks after which products are computed anew
+GRAM = 1000  # samples up to which their Gram matrix is held
+NEAR = 1e-8  # of |x_i|: a second kink so near is left to `arrive`
 
 
 @inner
@@ -18,7 +38,7 @@ def log_size(x):
 
 
 @inner
-def scaled(x, log_factor):
+def times_exp(x, log_factor):
     """x exp(log_factor), 0 for 0, by halves: the factor alone may be no float."""
     return x * np.exp(0.5 * log_factor) * np.exp(0.5 * log_factor) if x != 0.0 else 0.0
 
@@ -43,7 +63,7 @@ def advance(z, D, rate, t):
     up = np.sign(up) * np.exp(log_size(up) + grow - top)
     down = np.sign(down) * np.exp(log_size(down) - grow - top)
     for e in range(d):
-        z[e] = scaled(z[e], -top) + (up + down) * (D[e] / rate)
+        z[e] = times_exp(z[e], -top) + (up + down) * (D[e] / rate)
     z[d] = up - down
     return top + normalise(z)
 
@@ -52,7 +72,8 @@ def advance(z, D, rate, t):
 def first_root(A, B, up, down, side):
     """Least log E >= 0 with side * (A + B (up E + down / E)) falling through 0; inf if none.
 
-    The roots are E = q / (B up) and B down / q; E itself may be no float. The slope in log E is
+    The roots are E = q / (B up) and B down / q, without cancellation: q = -(A +- sqrt(disc)) / 2
+    takes the sign of A. E itself may be no float. The slope in log E is
     q - (B up)(B down) / q at the first, its negative at the second.
     """
     best = np.inf
@@ -69,16 +90,18 @@ def first_root(A, B, up, down, side):
         if top == 0.0 or low == 0.0 or (top > 0.0) != (low > 0.0):
             continue
         when = np.log(abs(top)) - np.log(abs(low))
+        # a root a little in the past is the kink the neuron stands on: it falls off it now
         if when > -1e-12 and side * way < 0.0:
             best = min(best, max(when, 0.0))
     return best
 
 
 @inner
-def next_kink(data, u, z, D, rate, end):
+def next_kink(data, u, z, D, rate, end, Hz, HD):
     """First kink, as growth rate * t of a neuron under a constant force D: (growth, sample).
 
-    The sample is -1 where the outer weight passes through 0 on a face, -2 at the ``end``.
+    ``Hz`` and ``HD`` are the products <w, x_k> and <D, x_k>. The sample is -1 where the outer
+    weight passes through 0 on a face, -2 at the ``end``.
     """
     d = D.size
     p = along(z, D) / rate
@@ -88,12 +111,13 @@ def next_kink(data, u, z, D, rate, end):
         if u[k] == 0:
             faces = True
             continue
-        B = dot(data.X, k, D) / rate
+        B = HD[k] / rate
         if abs(B) <= 4e-15 * data.norms[k]:
             continue
-        when = first_root(dot(data.X, k, z) - p * B, B, up, down, u[k])
+        when = first_root(Hz[k] - p * B, B, up, down, u[k])
         if when < best:
             best, hit = when, k
+    # a = up E - down / E = 0 on a face: there it turns from attracting into a ridge
     if faces and up * down > 0.0 and down / up > 1.0:
         when = 0.5 * np.log(down / up)
         if 1e-12 < when < best:
@@ -101,14 +125,59 @@ def next_kink(data, u, z, D, rate, end):
     return best, hit
 
 
+@inner
+def advance_products(Hz, HD, rate, before, after, log_factor):
+    """<w, x_k> after :func:`advance`: its part across D has shrunk by exp(log_factor).
+
+    ``before`` and ``after`` are p = <w, D> / rate.
+    """
+    for k in range(Hz.size):
+        B = HD[k] / rate
+        Hz[k] = times_exp(Hz[k] - before * B, -log_factor) + after * B
+
+
+@inner
+def crosses(data, u, z, c, k, Hz, HD, total):
+    """Whether a neuron at the kink of sample k alone, on no face, moves on under either slope.
+
+    As ``flow_arrival.goes_through``, from products that are known; ``total`` is sum |c_i||x_i|.
+    """
+    d, size = z.size - 1, 0.0
+    for e in range(d):
+        size += z[e] * z[e]
+    if u[k] == 0 or z[d] == 0.0 or size <= 1e-22:
+        return False
+    for i in range(u.size):
+        if i != k and data.norms[i] > 0.0 and (u[i] == 0 or abs(Hz[i]) <= NEAR * data.norms[i]):
+            return False
+    push = c[k] * data.norms[k] ** 2
+    rest = HD[k] - (push if u[k] > 0 else data.leak * push)
+    side = u[k] * np.sign(z[d])
+    least = -1e-12 * total * data.norms[k]
+    return side * (rest + push) < least and side * (rest + data.leak * push) < least
+
+
+@inner
+def products(X, v, out):
+    """<x_k, v> of every sample (the first entries of v)."""
+    for k in range(out.size):
+        out[k] = dot(X, k, v)
+
+
 @njit(cache=True)
 def leap_all(data, U, members, held, c, H, start, policy, V, events):
     """Move every neuron that is not held for time H under a constant pull, kinks included.
 
-    V (m, n) receives the patterns.
+    V (m, n) receives the patterns. A neuron that crosses a kink changes its force by a multiple of
+    x_k, and so the products <D, x_i> by a row of the Gram matrix: between two kinks only those
+    and <w, x_i> are brought up to date, and computed anew now and then against rounding.
     """
     n, d = data.X.shape
-    log, D, tau = empty_log(n), np.empty(d), np.empty(n)
+    log, D, tau, total = empty_log(n), np.empty(d), np.empty(n), 0.0
+    Hz, HD, row = np.empty(n), np.empty(n), np.empty(n)
+    gram = np.dot(data.X, data.X.T) if n <= GRAM else np.empty((0, 0))
+    for k in range(n):
+        total += abs(c[k]) * data.norms[k]
     for j in range(members.gid.size):
         g, u, z = members.gid[j], V[j], members.Z[j]
         for k in range(n):
@@ -116,17 +185,37 @@ def leap_all(data, U, members, held, c, H, start, policy, V, events):
         if held[g]:
             continue
         log[0, 0] = 0
-        grown, t = 0.0, 0.0
+        grown, t, stale = 0.0, 0.0, ANEW
         for _ in range(100 * (n + 10)):
-            face_force(data, u, c, D, tau)
+            if stale >= ANEW:
+                face_force(data, u, c, D, tau)
+                products(data.X, D, HD)
+                products(data.X, z, Hz)
+                stale = 0
             rate = norm(D)
             if rate == 0.0:
                 break
-            growth, hit = next_kink(data, u, z, D, rate, (H - t) * rate)
-            grown += advance(z, D, rate, growth / rate)
+            growth, hit = next_kink(data, u, z, D, rate, (H - t) * rate, Hz, HD)
+            before = along(z, D) / rate
+            factor = advance(z, D, rate, growth / rate)
+            grown += factor
             if hit == -2:
                 break
             t += growth / rate
-            arrive(data, u, z, c, hit, start + t, log, policy)
+            advance_products(Hz, HD, rate, before, along(z, D) / rate, factor)
+            if hit >= 0 and crosses(data, u, z, c, hit, Hz, HD, total):
+                note(log, hit, start + t, CROSS)
+                change = -u[hit] * (1.0 - data.leak) * c[hit]
+                u[hit] = -u[hit]
+                for e in range(d):
+                    D[e] += change * data.X[hit, e]
+                if n > GRAM:
+                    products(data.X, data.X[hit], row)
+                for i in range(n):
+                    HD[i] += change * (gram[hit, i] if n <= GRAM else row[i])
+                stale += 1
+            else:
+                arrive(data, u, z, c, hit, start + t, log, policy)
+                stale = ANEW
         members.ls[j] += grown
         flush(log, j, events)

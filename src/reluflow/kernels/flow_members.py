@@ -1,10 +1,60 @@
-"""Neurons from the columns of their cones: present values, paths, moments."""
+r"""Neurons and their cones: equal patterns, present values, paths, moments.
+
+.. math:: z_j = e^{ls_j} \sum_i Z_{ji}\, y_i \quad (lumped), \qquad z_j = e^{ls_j}\, y_{col_j}
+    \quad (single), \qquad Q_{ie} = \sum_{j \in u} e^{2 (ls_j - log\_size_u)} Z_{ji} Z_{je}
+
+with the columns y_i of the neuron's cone, which start as the identity: a lumped neuron is then a
+fixed combination Z_j of columns, and nothing is done for it while it stays in its cone. Sizes stay
+in exponents; only their ratios to the largest of the cone are taken out of them.
+"""
 
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_vector import normalise
+from reluflow.kernels.flow_path import normalise
 from reluflow.kernels.inner import inner
+
+
+@inner
+def hash_of(u):
+    """A 64-bit hash of a row of signs (FNV-1a)."""
+    value = np.uint64(14695981039346656037)
+    for k in range(u.size):
+        value = (value ^ np.uint64(u[k] + 2)) * np.uint64(1099511628211)
+    return value ^ (value >> np.uint64(32))
+
+
+@inner
+def same(u, v):
+    """Whether two rows are equal."""
+    equal = True
+    for k in range(u.size):
+        equal = equal and u[k] == v[k]
+    return equal
+
+
+@njit(cache=True)
+def group_rows(V, group, first):
+    """group[i] numbers row i by first appearance, first[g] is that row; returns their count.
+
+    Open addressing in a table at most half full: linear in the number of rows, where sorting them
+    would compare whole patterns again and again.
+    """
+    size = 4
+    while size < 2 * V.shape[0]:
+        size *= 2
+    table = np.full(size, -1)
+    count = 0
+    for i in range(V.shape[0]):
+        place = np.int64(hash_of(V[i]) & np.uint64(size - 1))
+        while table[place] >= 0 and not same(V[first[table[place]]], V[i]):
+            place = (place + 1) % size
+        if table[place] < 0:
+            table[place] = count
+            first[count] = i
+            count += 1
+        group[i] = table[place]
+    return count
 
 
 @inner
@@ -48,7 +98,7 @@ def sync(cones, C, members):
 
 @njit(cache=True)
 def starts(cones, members, F, which, B):
-    """Contributions at the start of the step of the listed neurons."""
+    """Half of |z_j|^2, which bounds |a_j||w_j|, of the listed neurons at the start of the step."""
     z = np.empty(members.Z.shape[1])
     for i in range(which.size):
         j = which[i]

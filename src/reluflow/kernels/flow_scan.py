@@ -1,15 +1,98 @@
-"""Who may meet a kink in a step: deadlines first, then a bound, then the path itself."""
+r"""Who may meet a kink in a step: deadlines first, then a bound, then the path itself.
+
+A neuron of a lumped cone is z_j = P Z_j with the propagator P of the cone, so for unit x_k
+
+.. math:: |\langle w_j(t), x_k \rangle - \langle w_j(0), x_k \rangle| \le
+    |x_k^T P(t) - x_k^T P(0)| \, |Z_j|, \qquad |Z_j| = 1.
+
+How far any row x_k^T P has travelled is one number per cone, and it cannot reach a neuron before it
+exceeds the neuron's **slack**, the least |<w_j, x_k>| / |x_k| in units of its scale. So neurons
+wait in the timer wheel of their cone (`wheel`) under their slack and cost nothing before it is used
+up. A step bounds the way of each lumped cone from its dense output, P(x) = exp(M h x) F(x):
+
+.. math:: |\Delta\, x_k^T P| \le \sum_{q > 0} REACH_q |x_k^T F_q| + |\beta_k| [(\cosh g - 1) |p| +
+    \sinh g\, |a|],
+
+beta_k the cosine of force and x_k, g = |D| h, p and a the rows of the force's direction and of the
+outer weight. Neurons whose deadline passes are looked at: first with the same bound for the neuron
+itself, which also knows when growth leads away from the kink, and only then along their paths.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from reluflow.kernels.flow_crossing import first_event, first_exit
-from reluflow.kernels.flow_dense import REACH
-from reluflow.kernels.flow_members import path_of
-from reluflow.kernels.flow_wheel import file_again
+from reluflow.kernels.flow_members import member, path_of
+from reluflow.kernels.flow_path import REACH
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import dot, norm
-from reluflow.kernels.wheel import take
+from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take
+
+DOUBT = 1.000001  # a bound is taken this much larger, for its own rounding
+
+
+class Wheel(NamedTuple):
+    """Timer wheels of lumped cones, see :mod:`reluflow.kernels.wheel`."""
+
+    row: np.ndarray  # (G,) wheel of a cone, or -1
+    path: np.ndarray  # (wheels,) way travelled
+    head: np.ndarray  # (wheels, SLOTS)
+    mark: np.ndarray
+    used: np.ndarray  # (wheels,)
+    due: np.ndarray
+    link: np.ndarray  # (m,)
+
+
+def empty_wheel(crowded: np.ndarray, m: int) -> Wheel:
+    """Wheels with nobody in them, one for each cone that is ``crowded``."""
+    count = int(crowded.sum())
+    row = np.where(crowded, np.cumsum(crowded) - 1, -1)
+    head, mark = np.full((count, SLOTS), NONE), np.full((count, SLOTS), np.inf)
+    used, due, link = np.zeros(count, np.int64), np.full(count, np.inf), np.empty(m, np.int64)
+    return Wheel(row, np.zeros(count), head, mark, used, due, link)
+
+
+@inner
+def slack_of(data, u, z, faces):
+    """Least |<w, x_k>| / |x_k| over samples off the faces, and |a| on a face."""
+    d = data.X.shape[1]
+    slack = np.inf
+    for k in range(u.size):
+        if u[k] == 0 or data.norms[k] == 0.0:
+            continue
+        slack = min(slack, abs(dot(data.X, k, z)) / data.norms[k])
+    return min(slack, abs(z[d])) if faces else slack
+
+
+@inner
+def file_again(wheel, g, j, slack):
+    """File neuron j of cone g."""
+    file_neuron(
+        wheel.row[g],
+        j,
+        slack,
+        wheel.path,
+        wheel.head,
+        wheel.mark,
+        wheel.used,
+        wheel.link,
+        wheel.due,
+    )
+
+
+@njit(cache=True)
+def file_all(data, cones, C, members, wheel):
+    """File every neuron of a cone with a wheel, columns at C."""
+    z = np.empty(members.Z.shape[1])
+    for j in range(members.gid.size):
+        g = members.gid[j]
+        if wheel.row[g] >= 0:
+            member(cones.lumped[g], cones.offset[g], C, members.Z, j, z)
+            file_again(wheel, g, j, slack_of(data, cones.U[g], z, cones.faces[g]))
 
 
 @inner
@@ -32,7 +115,7 @@ def change_of(F, lo, hi, v, last, row):
 
 
 @inner
-def travelled(data, cones, frame, U, F, g, faces, reach, rows, beta):
+def way_of_cone(data, cones, frame, F, g, reach, rows, beta):
     """Bound on how far any x_k^T P (of unit x_k), or the row of a on a face, moves in the step.
 
     In the frame of the step P(x) = exp(M x) F(x). ``rows`` receives x_k^T F(0) of unit x_k, then
@@ -47,14 +130,15 @@ def travelled(data, cones, frame, U, F, g, faces, reach, rows, beta):
     grow = frame.rate[g] * frame.h
     ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
     outer, along = norm(rows[n]) + reach[n], norm(rows[n + 1]) + reach[n + 1]
-    far = reach[n] + ch * outer + sh * along if faces else 0.0
+    # on a face the zeros of a count too (they make it a ridge): its row travels as well
+    far = reach[n] + ch * outer + sh * along if cones.faces[g] else 0.0
     for k in range(n):
         reach[k] = -1.0
-        if U[g, k] == 0 or data.norms[k] == 0.0:
+        if cones.U[g, k] == 0 or data.norms[k] == 0.0:
             continue
         for e in range(d):
             v[e] = data.X[k, e] / data.norms[k]
-        beta[k] = U[g, k] * dot(frame.unit, g, v)
+        beta[k] = cones.U[g, k] * dot(frame.unit, g, v)
         reach[k] = change_of(F, lo, hi, v, 0.0, rows[k])
         far = max(far, reach[k] + abs(beta[k]) * (ch * along + sh * outer))
     return far
@@ -67,8 +151,13 @@ def side_of(value, doubt):
 
 
 @inner
-def room(u, faces, ch, sh, rows, reach, beta, Z, j):
-    """Slack of lumped neuron j at the start of a step, and whether it may meet a kink in it."""
+def may_meet_kink(u, faces, ch, sh, rows, reach, beta, Z, j):
+    """Slack of lumped neuron j at the start of a step, and whether it may meet a kink in it.
+
+    Where a and p keep one common sign through the step, the part beta (cosh p + sinh a) of <w, x_k>
+    has the sign of beta_k times it: on the neuron's own side growth leads away from the kink, and
+    only the change of F itself counts.
+    """
     n = u.size
     a, p = 0.0, 0.0
     for i in range(Z.shape[1]):
@@ -87,64 +176,62 @@ def room(u, faces, ch, sh, rows, reach, beta, Z, j):
             h += rows[k, i] * Z[j, i]
         slack = min(slack, abs(h))
         down = 0.0 if beta[k] * side > 0.0 else abs(beta[k]) * turn  # growth may lead away
-        near = near or u[k] * h <= 1.000001 * (reach[k] + down)
+        near = near or u[k] * h <= DOUBT * (reach[k] + down)
     if faces:
         slack = min(slack, abs(a))
         turn = ch * (abs(a) + reach[n]) + sh * (abs(p) + reach[n + 1])
-        near = near or abs(a) <= 1.000001 * (reach[n] + (0.0 if side != 0.0 else turn))
+        near = near or abs(a) <= DOUBT * (reach[n] + (0.0 if side != 0.0 else turn))
     return slack, near
 
 
-@njit(cache=True)
-def scan(
-    data,
-    cones,
-    frame,
-    U,
-    faces,
-    F,
-    cn,
-    members,
-    single,
-    wheel,
-    rules,
-    ways,
-    found,
-    theta,
-    sample,
-):
-    """First events of neurons in a step: theta[j] in [0, 1] and its sample, for those who have one.
+@inner
+def leave_faces(data, cones, dense, members, rules, found, meetings, ends):
+    """First events of whole cones: where sliding on their faces ends. Returns how many leave.
 
-    They are listed in ``found``; returns their number. A neuron of a lumped cone is looked at only
-    when its cone travels past its deadline, one of ``single`` always. ``ways`` receives how far
-    each lumped cone travels.
+    ``ends`` (G,) receives when in the step, 2.0 for cones that stay on their faces or have none.
     """
-    gid, Z = members.gid, members.Z
-    G, n, width = cones.size.size, U.shape[1], Z.shape[1]
-    ends, through = np.full(G, 2.0), np.full(G, -1)
-    reach, rows, beta = np.empty(n + 2), np.zeros((n + 2, width)), np.empty(n)
-    path, out = np.empty((8, width)), np.empty(gid.size, np.int64)
+    gid = members.gid
+    G = cones.size.size
+    through = np.full(G, -1)
     count, leaving = 0, False
     for g in range(G):
-        if faces[g]:
-            ends[g], through[g] = first_exit(data, U[g], cn, 0.0, 1.0, rules.floor)
+        ends[g] = 2.0
+        if cones.faces[g]:
+            ends[g], through[g] = first_exit(data, cones.U[g], dense.cn, 0.0, 1.0, rules.floor)
             leaving = leaving or ends[g] <= 1.0
     if leaving:
         for j in range(gid.size):
-            theta[j], sample[j] = ends[gid[j]], through[gid[j]]
-            if theta[j] <= 1.0:
+            meetings.theta[j], meetings.sample[j] = ends[gid[j]], through[gid[j]]
+            if ends[gid[j]] <= 1.0:
                 found[count] = j
                 count += 1
+    return count
+
+
+@njit(cache=True)
+def scan(data, cones, frame, dense, members, often, wheel, rules, ways, found, meetings):
+    """First events of neurons in a step, into ``meetings``, for those who have one.
+
+    They are listed in ``found``; returns their number. A neuron of a lumped cone is looked at only
+    when its cone travels past its deadline, if it has a wheel; those in ``often`` always. ``ways``
+    receives how far each cone with a wheel travels. Neurons whose whole cone leaves a face stay
+    listed once, with the earlier of the two events.
+    """
+    gid, Z = members.gid, members.Z
+    G, n, width = cones.size.size, cones.U.shape[1], Z.shape[1]
+    reach, rows, beta = np.empty(n + 2), np.zeros((n + 2, width)), np.empty(n)
+    path, out, ends = np.empty((8, width)), np.empty(gid.size, np.int64), np.empty(G)
+    count = leave_faces(data, cones, dense, members, rules, found, meetings, ends)
     for g in range(-1, G):
-        total, ch, sh = single.size, 0.0, 0.0
-        if g < 0:  # those that are columns themselves
+        total, ch, sh = often.size, 0.0, 0.0
+        if g < 0:
             for i in range(total):
-                out[i] = single[i]
-        elif not cones.lumped[g]:
+                out[i] = often[i]
+        elif wheel.row[g] < 0:
             continue
         else:
             i = wheel.row[g]
-            ways[i] = travelled(data, cones, frame, U, F, g, faces[g], reach, rows, beta)
+            ways[i] = way_of_cone(data, cones, frame, dense.F, g, reach, rows, beta)
             end = wheel.path[i] + ways[i]
             if wheel.due[i] >= end:
                 continue
@@ -154,23 +241,17 @@ def scan(
         for i in range(total):
             j = out[i]
             own = gid[j]
+            u, faces = cones.U[own], cones.faces[own]
             if g >= 0:
-                slack, near = room(U[g], faces[g], ch, sh, rows, reach, beta, Z, j)
+                slack, near = may_meet_kink(u, faces, ch, sh, rows, reach, beta, Z, j)
                 file_again(wheel, g, j, slack)
                 if not near:
                     continue
-            path_of(cones, members, F, j, path)
-            x, hit = first_event(
-                data,
-                U[own],
-                path,
-                frame.unit[own],
-                frame.rate[own] * frame.h,
-                faces[own],
-                rules.noise,
-            )
+            path_of(cones, members, dense.F, j, path)
+            grow = frame.rate[own] * frame.h
+            x, hit = first_event(data, u, path, frame.unit[own], grow, faces, rules.noise)
             if x <= 1.0 and x < ends[own]:
-                theta[j], sample[j] = x, hit
+                meetings.theta[j], meetings.sample[j] = x, hit
                 if ends[own] > 1.0:
                     found[count] = j
                     count += 1

@@ -1,17 +1,22 @@
-r"""Runge-Kutta steps of all columns.
+r"""Runge-Kutta steps of all columns, in the frame of the force at their start.
 
-Steps are taken for :math:`v = e^{-M_u(c_0) t} y`, c_0 the pull at the start of the step (Lawson's
-transformation; the exponential is cosh and sinh): growth under a constant pull costs no accuracy.
+A column obeys y' = M_u(c) y. With c_0 the pull at the start of the step and v = exp(-M_u(c_0) t) y
+(Lawson's transformation; the exponential is cosh and sinh, see `flow_path`),
+
+.. math:: v' = e^{-M_u(c_0) t} (M_u(c) - M_u(c_0)) y, \qquad v' = 0 \text{ at } t = 0,
+
+so growth under a constant pull is exact, and the step is limited by how fast the pull changes, not
+by how fast neurons grow; the first stage is zero. Stages and weights are those of the pair of order
+8 of Dormand and Prince ([HNW93]_ II.5): 12 stages and the velocity at the end, three more for dense
+output.
 """
 
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_dense import basis
-from reluflow.kernels.flow_field import forces, move, outputs
-from reluflow.kernels.flow_pull import pull
+from reluflow.kernels.flow_field import forces, move, outputs, pull
+from reluflow.kernels.flow_path import basis, turn_one
 from reluflow.kernels.flow_types import N_NODES
-from reluflow.kernels.flow_vector import turn_one
 from reluflow.kernels.inner import inner
 
 
@@ -39,11 +44,12 @@ def combine(C, K, weights, count, h, out):
 
 
 @inner
-def stage(data, cones, method, frame, extra, s, y, f, c, D, out):
+def stage(data, cones, method, frame, extra, s, y, field, out):
     """Velocity of v at stage s from y = exp(M t) v: exp(-M t) (M(c) - M(c_0)) y.
 
     ``extra`` is what neurons that change cone within the step add to f at each stage.
     """
+    f, c, D = field
     outputs(data, cones, y, f)
     for k in range(f.size):
         f[k] += extra[s, k]
@@ -57,10 +63,11 @@ def stage(data, cones, method, frame, extra, s, y, f, c, D, out):
 
 
 @njit(cache=True)
-def stages(data, cones, method, frame, extra, first, last, C, K, f, c, D, v, new):
+def stages(data, cones, method, frame, extra, first, last, C, K, field, v, new):
     """Stages first .. last - 1 of a step from C: fills K, and v and exp(M t) v at the last one.
 
     Stages 1 .. 12 make the step, v being its end; 13 .. 15 are for dense output. K[0] is 0.
+    ``field`` receives outputs, pull and force (less that of the frame) of the last stage.
     """
     h = frame.h
     for s in range(first, last):
@@ -69,18 +76,22 @@ def stages(data, cones, method, frame, extra, first, last, C, K, f, c, D, v, new
             for e in range(C.shape[1]):
                 new[i, e] = v[i, e]
         turn(cones, frame, method.c[s] * h, new)
-        stage(data, cones, method, frame, extra, s, new, f, c, D, K[s])
+        stage(data, cones, method, frame, extra, s, new, field, K[s])
 
 
 @inner
-def mixed(h, q5, q3):
+def error_from(h, q5, q3):
     """Error estimate from the squares of those of orders 5 and 3 ([HNW93]_ II.10)."""
     return h * q5 / np.sqrt(q5 + 0.01 * q3) if q5 > 0.0 else 0.0
 
 
 @njit(cache=True)
 def step_error(cones, method, frame, C, new, K, growth, e5, e3):
-    """Largest column error, relative to the column (or to what a propagator may shrink by)."""
+    """Largest column error, relative to the column (or to what a propagator may shrink by).
+
+    A neuron is a combination of the columns of a propagator that may be exp(growth) times smaller
+    than they are, so an error of theirs counts that much more.
+    """
     h, worst = frame.h, 0.0
     for i in range(C.shape[0]):
         for e in range(C.shape[1]):
@@ -104,9 +115,9 @@ def step_error(cones, method, frame, C, new, K, growth, e5, e3):
                 sum5 += q5
                 sum3 += q3
             else:
-                worst = max(worst, mixed(h, q5, q3) / np.sqrt(max(size, 1e-300)))
+                worst = max(worst, error_from(h, q5, q3) / np.sqrt(max(size, 1e-300)))
         if cones.lumped[g]:
-            worst = max(worst, mixed(h, sum5, sum3) * np.exp(growth[g]))
+            worst = max(worst, error_from(h, sum5, sum3) * np.exp(growth[g]))
     return worst
 
 
@@ -126,7 +137,11 @@ def at(cones, frame, F, theta, out):
 
 @njit(cache=True)
 def sample_pull(data, cones, method, frame, extra, F, work, cn, logs):
-    """Chebyshev coefficients of the pull (rows of ``cn``) and of log L within a step."""
+    """Chebyshev coefficients of the pull (rows of ``cn``) and of log L within a step.
+
+    Neurons that meet kinks are carried under this pull alone, one by one (`flow_trace`): sampling
+    it once is cheaper than integrating them along with everything else.
+    """
     n = data.y.size
     f, c, values = np.empty(n), np.empty(n), np.zeros((N_NODES, n + 1))
     for i in range(N_NODES):

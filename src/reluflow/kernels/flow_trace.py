@@ -1,22 +1,46 @@
-"""Neurons that meet kinks within a step, carried through it under the sampled pull."""
+r"""Neurons that meet kinks within a step, carried through it under the sampled pull.
+
+A neuron feels the others only through the pull c(x), x in [0, 1], known within the step as a
+Chebyshev series. So each neuron that meets a kink is integrated alone from there,
+
+.. math:: z' = M_u(c(x)) z, \qquad u \text{ settled anew at each kink } (`flow_arrival`),
+
+by steps of the same pair as `flow_step`, in the frame of the force at the start of each, to the end
+of the step. What it adds to the outputs by no longer moving with its cone,
+
+.. math:: \Delta f_k(x) = e^{2 ls_j} [a s_k \langle w, x_k \rangle]_{traced} - [\dots]_{assumed},
+
+is left in ``extra`` at the times of the stages and nodes, for the step to be taken again with it.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from reluflow.kernels.flow_arrival import arrive
+from reluflow.kernels.flow_arrival import arrive, empty_log, flush
 from reluflow.kernels.flow_crossing import first_event, first_exit
-from reluflow.kernels.flow_dense import coefficients, point
-from reluflow.kernels.flow_events import empty_log, flush
 from reluflow.kernels.flow_face import face_force, has_face
+from reluflow.kernels.flow_field import pull_at
 from reluflow.kernels.flow_members import path_of
-from reluflow.kernels.flow_pull import pull_at
-from reluflow.kernels.flow_step import mixed
-from reluflow.kernels.flow_vector import normalise, turn_one
+from reluflow.kernels.flow_path import coefficients, normalise, point_in_frame, turn_one
+from reluflow.kernels.flow_step import error_from
+from reluflow.kernels.flow_types import Rules
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import dot, norm
 
-PARTS = np.array([1, 13, 16])  # first stages of a step and of its dense output, and their number
+END, LAST = 13, 16  # stages 1 .. 12 make a step, 13 .. 15 its dense output
 UNDECIDED = 16  # arrivals in a row at one time, after which the tolerance of signs is doubled
+
+
+class Part(NamedTuple):
+    """Part of a step over which one neuron is carried: where, how long, and in which frame."""
+
+    theta: float
+    step: float  # both as parts of the step
+    h: float  # length of the whole step
+    unit: np.ndarray
+    rate: float
 
 
 @inner
@@ -31,10 +55,13 @@ def add_outputs(data, u, z, weight, out):
 
 
 @inner
-def stages(data, A, times, u, z, theta, step, h, cn, unit, rate, first, last, K, v):
-    """Stages first .. last - 1 of a step by step * h from z at theta, in the frame exp(M t) of the
-    force rate * unit (as in flow_step); v ends at the last one. K[0] is 0.
+def stages(data, method, cn, u, z, part, first, last, K, v):
+    """Stages first .. last - 1 of one neuron's step over ``part`` from z, as in `flow_step`.
+
+    v ends at the last one. K[0] is 0.
     """
+    A, times = method.A, method.c
+    theta, step, h, unit, rate = part
     n, d = data.X.shape
     D, tau, c, y = np.empty(d), np.empty(n), np.empty(n), np.empty(d + 1)
     for s in range(first, last):
@@ -60,36 +87,26 @@ def stages(data, A, times, u, z, theta, step, h, cn, unit, rate, first, last, K,
 
 
 @inner
-def error_of(E5, E3, K, size, unit, grow, end):
+def error_of(method, K, size, unit, grow, end):
     """Error estimate of a step of the given size, relative to |end|."""
     ch, sh = np.cosh(grow), np.sinh(grow)
     e5, e3 = np.empty(end.size), np.empty(end.size)
     for e in range(end.size):
         e5[e], e3[e] = 0.0, 0.0
         for p in range(13):
-            e5[e] += E5[p] * K[p, e]
-            e3[e] += E3[p] * K[p, e]
+            e5[e] += method.E5[p] * K[p, e]
+            e3[e] += method.E3[p] * K[p, e]
     turn_one(e5, unit, ch, sh)
     turn_one(e3, unit, ch, sh)
     reached = norm(end)
     if reached == 0.0:  # a neuron that is zero stays so
         return 0.0
-    return mixed(size, norm(e5) ** 2, norm(e3) ** 2) / reached
+    return error_from(size, norm(e5) ** 2, norm(e3) ** 2) / reached
 
 
 @inner
-def along(path, unit, grow, theta, z):
-    """The point at theta of a path (8, d + 1) given in the frame of a force."""
-    point(path, theta, z)
-    up = np.exp(grow * theta)
-    turn_one(z, unit, 0.5 * (up + 1.0 / up), 0.5 * (up - 1.0 / up))
-
-
-@inner
-def carry(data, method, z, u, theta, hi, h, cn, rules, noise, grown, weight, extra):
+def carry(data, method, z, u, theta, hi, h, cn, rules, grown, weight, extra):
     """Carry a neuron from theta to its next kink, or to hi, of a step of size h.
-
-    A sign is lost only beyond ``noise`` |w||x_k|.
 
     Returns where it is, the sample it meets (-1: a zero of a, -2: none), and the log growth since
     ``grown`` was 0. With weight > 0 the neuron's outputs (times weight) at ``method.times`` are
@@ -103,7 +120,7 @@ def carry(data, method, z, u, theta, hi, h, cn, rules, noise, grown, weight, ext
         K[0, e] = 0.0
     step, fresh, rate = hi - theta, True, 0.0
     while theta < hi:
-        if fresh:
+        if fresh:  # not after a rejected step: its frame is that of the same start
             pull_at(cn, theta, c)
             face_force(data, u, c, unit, tau)
             rate = norm(unit)
@@ -112,23 +129,20 @@ def carry(data, method, z, u, theta, hi, h, cn, rules, noise, grown, weight, ext
         step = min(step, hi - theta)
         last = theta + step >= hi
         grow = rate * step * h
-        stages(
-            data, method.A, method.c, u, z, theta, step, h, cn, unit, rate, PARTS[0], PARTS[1], K, v
-        )
+        part = Part(theta, step, h, unit, rate)
+        stages(data, method, cn, u, z, part, 1, END, K, v)
         for e in range(d + 1):
             new[e] = v[e]
         turn_one(new, unit, np.cosh(grow), np.sinh(grow))
-        error = error_of(method.E5, method.E3, K, step * h, unit, grow, new) / rules.tol
+        error = error_of(method, K, step * h, unit, grow, new) / rules.tol
         fresh = not (error > 1.0 and step > 1e-13)
         if not fresh:
             step *= max(0.2, 0.9 * error ** (-0.125))
             continue
-        stages(
-            data, method.A, method.c, u, z, theta, step, h, cn, unit, rate, PARTS[1], PARTS[2], K, y
-        )
+        stages(data, method, cn, u, z, part, END, LAST, K, y)
         coefficients(z, v, K, method.D, step * h, F)
         faces = has_face(u)
-        x, hit = first_event(data, u, F, unit, grow, faces, noise)
+        x, hit = first_event(data, u, F, unit, grow, faces, rules.noise)
         if faces:
             out, k = first_exit(data, u, cn, theta, theta + step, rules.floor)
             if out <= 1.0 and (out - theta) / step < x:
@@ -138,10 +152,10 @@ def carry(data, method, z, u, theta, hi, h, cn, rules, noise, grown, weight, ext
             for s in range(method.times.size):
                 when = method.times[s]
                 if theta < when <= far or (last and hit == -2 and when > theta):
-                    along(F, unit, grow, (when - theta) / step, y)
+                    point_in_frame(F, unit, grow, (when - theta) / step, y)
                     add_outputs(data, u, y, weight * np.exp(2.0 * grown), extra[s])
         if hit != -2:
-            along(F, unit, grow, x, z)
+            point_in_frame(F, unit, grow, x, z)
             return min(theta + x * step, hi), hit, grown + normalise(z)
         for e in range(d + 1):
             z[e] = new[e]
@@ -151,69 +165,52 @@ def carry(data, method, z, u, theta, hi, h, cn, rules, noise, grown, weight, ext
 
 
 @njit(cache=True)
-def trace_some(
-    data,
-    method,
-    cones,
-    frame,
-    members,
-    which,
-    theta,
-    sample,
-    hi,
-    U,
-    F,
-    cn,
-    rules,
-    start,
-    Zt,
-    lt,
-    V,
-    events,
-    extra,
-    record,
-):
-    """Carry the listed neurons from their first events (theta, sample) to theta hi.
+def trace_some(data, method, cones, frame, dense, members, meetings, which, hi, rules, out, extra):
+    """Carry the listed neurons from their first events (``meetings``) to theta hi.
 
-    Zt, lt, V receive unit vectors, log-scales and patterns (rows follow ``which``). With
-    ``record``, ``extra`` (times, n) receives what they add to f by leaving their cones: traced
+    ``out`` receives unit vectors, log-scales and patterns (rows follow ``which``), and the events.
+    If ``extra`` (times, n) has rows, it receives what they add to f by leaving their cones: traced
     minus assumed outputs at ``method.times``.
     """
-    n, width = U.shape[1], Zt.shape[1]
-    gid, ls = members.gid, members.ls
+    n, width = cones.U.shape[1], out.Z.shape[1]
+    gid, ls, record = members.gid, members.ls, extra.shape[0] > 0
     log, c = empty_log(n), np.empty(n)
     path, z = np.empty((8, width)), np.empty(width)
     for i in range(which.size):
         j = which[i]
-        g, lo = gid[j], min(theta[j], hi)
+        g, lo = gid[j], min(meetings.theta[j], hi)
+        unit, grow, u = frame.unit[g], frame.rate[g] * frame.h, out.V[i]
         for k in range(n):
-            V[i, k] = U[g, k]
-        path_of(cones, members, F, j, path)
-        along(path, frame.unit[g], frame.rate[g] * frame.h, lo, z)
+            u[k] = cones.U[g, k]
+        path_of(cones, members, dense.F, j, path)
+        point_in_frame(path, unit, grow, lo, z)
         for e in range(width):
-            Zt[i, e] = z[e]
-        lt[i] = ls[j] + normalise(Zt[i])
-        if theta[j] > hi:
+            out.Z[i, e] = z[e]
+        out.ls[i] = ls[j] + normalise(out.Z[i])
+        if meetings.theta[j] > hi:
             continue
-        weight = np.exp(2.0 * lt[i]) if record else 0.0
+        weight = np.exp(2.0 * out.ls[i]) if record else 0.0
         if record:
-            if weight == 0.0:
+            if weight == 0.0:  # too small for any output
                 continue
             for s in range(method.times.size):
                 if method.times[s] > lo:
-                    along(path, frame.unit[g], frame.rate[g] * frame.h, method.times[s], z)
-                    add_outputs(data, U[g], z, -np.exp(2.0 * ls[j]), extra[s])
+                    point_in_frame(path, unit, grow, method.times[s], z)
+                    add_outputs(data, cones.U[g], z, -np.exp(2.0 * ls[j]), extra[s])
         log[0, 0] = 0
-        grown, hit, still = 0.0, sample[j], 0
+        grown, hit, still = 0.0, meetings.sample[j], 0
         for _ in range(50 * (n + 4) + 1):
-            pull_at(cn, lo, c)
-            arrive(data, V[i], Zt[i], c, hit, start + lo * frame.h, log, rules.policy)
-            before, noise = lo, rules.noise * 2.0 ** max(0, still - UNDECIDED)
+            pull_at(dense.cn, lo, c)
+            arrive(data, u, out.Z[i], c, hit, frame.start + lo * frame.h, log, rules.policy)
+            # where kinks meet in one point no side may last: in the end the signs are let go
+            noise = rules.noise * 2.0 ** max(0, still - UNDECIDED)
+            now = Rules(rules.tol, noise, rules.floor, rules.policy)
+            before = lo
             lo, hit, grown = carry(
-                data, method, Zt[i], V[i], lo, hi, frame.h, cn, rules, noise, grown, weight, extra
+                data, method, out.Z[i], u, lo, hi, frame.h, dense.cn, now, grown, weight, extra
             )
             if hit == -2:
                 break
             still = still + 1 if lo <= before else 0
-        lt[i] += grown
-        flush(log, j, events)
+        out.ls[i] += grown
+        flush(log, j, out.events)

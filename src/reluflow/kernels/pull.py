@@ -5,6 +5,8 @@ import math
 import numpy as np
 from numba import njit
 
+from reluflow.kernels.codes import LOGISTIC, SQUARE
+
 # e^r on |r| <= log(2)/2 by its Taylor polynomial of degree 13: error below 5e-18
 _C2, _C3, _C4, _C5, _C6, _C7 = (1.0 / math.factorial(i) for i in range(2, 8))
 _C8, _C9, _C10, _C11, _C12, _C13 = (1.0 / math.factorial(i) for i in range(8, 14))
@@ -39,18 +41,18 @@ def exponentials(x, work):
 
 @njit(cache=True)
 def all_pulls(kind, factor, f, y, weight, c, work):
-    """c_k = weight_k * (-dl/df) for all samples; kind 0 square, 1 logistic, 2 exponential."""
+    """c_k = weight_k * (-dl/df) for all samples, by `codes.LossKind`."""
     n = f.size
-    if kind == 0:
+    if kind == SQUARE:
         for k in range(n):
             c[k] = weight[k] * factor * (y[k] - f[k])
         return
-    sign = 1.0 if kind == 1 else -1.0
+    sign = 1.0 if kind == LOGISTIC else -1.0
     for k in range(n):
         c[k] = min(max(sign * y[k] * f[k], -708.0), 708.0)
     exponentials(c, work)
     for k in range(n):
-        slope = 1.0 / (1.0 + c[k]) if kind == 1 else c[k]
+        slope = 1.0 / (1.0 + c[k]) if kind == LOGISTIC else c[k]
         c[k] = weight[k] * factor * y[k] * slope
 
 

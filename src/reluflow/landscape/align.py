@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from reluflow.arrays import Array, Mask
 from reluflow.errors import ReluflowError
+from reluflow.kernels.codes import EVENT_NAMES, Destination, EventKind, PathEnd
 from reluflow.landscape.early import branch_rule, frozen_pull, most_events
 from reluflow.network import Network
 from reluflow.problem import Problem
 
-DEAD, ANTI_ALIGNED, RESTING, UNLISTED, UNRESOLVED = -1, -2, -3, -4, -5
-KINDS = ("cross", "slide", "exit", "branch", "sign", "origin")
+DEAD, ANTI_ALIGNED, RESTING, UNLISTED, UNRESOLVED = map(int, Destination)
 
 _SAME = 1e-7  # distance of two unit vectors that counts as the same direction
 
@@ -33,10 +33,10 @@ class Event(NamedTuple):
 class Paths:
     """Events of all neurons, those of neuron j in rows ``first[j]:first[j + 1]``.
 
-    Kinds (codes index :data:`KINDS`): "cross" a hyperplane; "slide": reaches it and stays on it
-    because both sides push back (the edge of the dead cone included); "exit": leaves one it was
-    on; "branch": it is on a repelling one, where staying and leaving are both solutions; "sign":
-    the outer weight passes through zero; "origin": w passes through zero.
+    Kinds (codes are those of `kernels.codes.EventKind`): "cross" a hyperplane; "slide": reaches it
+    and stays on it because both sides push back (the edge of the dead cone included); "exit":
+    leaves one it was on; "branch": it is on a repelling one, where staying and leaving are both
+    solutions; "sign": the outer weight passes through zero; "origin": w passes through zero.
     """
 
     first: NDArray[np.int64]
@@ -52,7 +52,7 @@ class Paths:
             raise IndexError(f"neuron {j} of {len(self)}")
         rows = slice(self.first[j % len(self)], self.first[j % len(self) + 1])
         parts = (self.times[rows].tolist(), self.samples[rows].tolist(), self.codes[rows])
-        return [Event(t, k, KINDS[code]) for t, k, code in zip(*parts, strict=True)]
+        return [Event(t, k, EVENT_NAMES[code]) for t, k, code in zip(*parts, strict=True)]
 
     def __repr__(self) -> str:
         return f"Paths({len(self)} neurons, {self.times.size} events)"
@@ -107,27 +107,27 @@ class Alignment:
     @property
     def growing(self) -> Mask:
         """Neurons that grow along an extremal vector."""
-        return self.ends == 0
+        return self.ends == PathEnd.GROWS
 
     @property
     def dead(self) -> Mask:
         """Neurons without an active sample at the end."""
-        return self.ends == 1
+        return self.ends == PathEnd.STILL
 
     @property
     def anti_aligned(self) -> Mask:
         """Neurons that shrink as long as the network is silent."""
-        return self.ends == 2
+        return self.ends == PathEnd.SHRINKS
 
     @property
     def resting(self) -> Mask:
         """Neurons at, or tending to, another fixed point."""
-        return self.ends == 3
+        return self.ends == PathEnd.RESTS
 
     @property
     def unresolved(self) -> Mask:
         """Neurons whose path was given up."""
-        return self.ends == 4
+        return self.ends == PathEnd.UNRESOLVED
 
     @property
     def branched(self) -> Mask:
@@ -137,22 +137,22 @@ class Alignment:
     @property
     def n_crossings(self) -> NDArray[np.int64]:
         """Hyperplanes crossed by each neuron."""
-        return self.counts[:, KINDS.index("cross")]
+        return self.counts[:, EventKind.CROSS]
 
     @property
     def n_slides(self) -> NDArray[np.int64]:
         """Attracting hyperplanes each neuron came to lie on."""
-        return self.counts[:, KINDS.index("slide")]
+        return self.counts[:, EventKind.SLIDE]
 
     @property
     def n_branches(self) -> NDArray[np.int64]:
         """Choices between staying and leaving met by each neuron."""
-        return self.counts[:, KINDS.index("branch")]
+        return self.counts[:, EventKind.BRANCH]
 
     @property
     def n_sign_changes(self) -> NDArray[np.int64]:
         """Changes of the sign of each outer weight."""
-        return self.counts[:, KINDS.index("sign")]
+        return self.counts[:, EventKind.SIGN]
 
     @cached_property
     def extremal(self) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.arrays import Array, Sides
+from reluflow.kernels.codes import STILL, UNRESOLVED
 from reluflow.landscape.early import most_events
 from reluflow.problem import Problem
 
@@ -158,7 +159,7 @@ class Crew:
         """Limit directions and rates of everybody under the constant pull c."""
         ends, rates, V, offsets, U, last = self._ride(c, np.inf)
         times = settling_times(last, rates)
-        return Settled(V, rates, offsets + self.log, ends == 1, ends == 4, U, times)
+        return Settled(V, rates, offsets + self.log, ends == STILL, ends == UNRESOLVED, U, times)
 
     def _ride(self, c: Array, t: float) -> tuple[Sides, Array, Array, Array, Sides, Array]:
         # active neurons leave a hyperplane that comes to repel: they are pressed against it from

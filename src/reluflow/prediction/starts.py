@@ -11,6 +11,7 @@ from scipy.spatial import KDTree
 
 from reluflow.arrays import Array, Sides
 from reluflow.errors import ReluflowError
+from reluflow.kernels.codes import BRANCH, GROWS, RESTS, SHRINKS, UNRESOLVED
 from reluflow.landscape.early import most_events
 from reluflow.landscape.extremal import extremal_vectors
 from reluflow.network import Network
@@ -19,7 +20,6 @@ from reluflow.prediction.staircase import Jump, Unit, rounded_rate
 from reluflow.problem import Problem
 
 _NAMED = 6  # neurons listed of many
-_ENDS = GROWS, STILL, SHRINKS, RESTS, UNRESOLVED = range(5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ def from_network(problem: Problem, net: Network, view: str = "this network") -> 
         dead=dict.fromkeys(np.flatnonzero(~alive).tolist(), -1.0),
         view=view,
         relaxation=float(settling[alive].max(initial=0.0)),
-        open=_open_questions(ends, counts[:, 3], rates),
+        open=_open_questions(ends, counts[:, BRANCH], rates),
     )
 
 

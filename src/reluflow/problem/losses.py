@@ -23,8 +23,7 @@ from scipy.special import expit, log_expit
 
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-
-KERNEL_SQUARE, KERNEL_LOGISTIC, KERNEL_EXPONENTIAL = 0, 1, 2
+from reluflow.kernels.codes import EXPONENTIAL, LOGISTIC, SQUARE
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Loss:
 
     name: ClassVar[str] = "loss"
     margin: ClassVar[bool] = False  # labels are -1, +1 and the loss depends on y f alone
-    kernel: ClassVar[int] = -1  # which branch of kernels.pull computes it; -1: none
+    kernel: ClassVar[int] = -1  # codes.LossKind, by which kernels compute it; -1: none
 
     def __post_init__(self) -> None:
         number = isinstance(self.factor, int | float | np.number)
@@ -84,7 +83,7 @@ class HalfSquare(Loss):
     """factor * (f - y)^2 / 2."""
 
     name: ClassVar[str] = "half_square"
-    kernel: ClassVar[int] = KERNEL_SQUARE
+    kernel: ClassVar[int] = SQUARE
 
     def value(self, f: Array, y: Array) -> Array:
         return 0.5 * self.kernel_factor * np.square(f - y)
@@ -125,7 +124,7 @@ class Logistic(Loss):
 
     name: ClassVar[str] = "logistic"
     margin: ClassVar[bool] = True
-    kernel: ClassVar[int] = KERNEL_LOGISTIC
+    kernel: ClassVar[int] = LOGISTIC
 
     def value(self, f: Array, y: Array) -> Array:
         return -self.factor * log_expit(np.multiply(y, f))
@@ -158,7 +157,7 @@ class Exponential(Loss):
 
     name: ClassVar[str] = "exponential"
     margin: ClassVar[bool] = True
-    kernel: ClassVar[int] = KERNEL_EXPONENTIAL
+    kernel: ClassVar[int] = EXPONENTIAL
 
     def value(self, f: Array, y: Array) -> Array:
         return self.factor * np.exp(-np.multiply(y, f))

@@ -85,13 +85,13 @@ def _balance(problem: Problem, net: Network) -> Array:
     """(a_j^2 - |w_j|^2) / (a_j^2 + |w_j|^2): 0 balanced, 1 all in a, -1 all in w."""
     a2, w2 = np.square(net.a), np.sum(np.square(net.W), axis=1)
     total = a2 + w2
-    return np.divide(a2 - w2, total, out=np.zeros_like(total), where=total > 0)
+    return np.asarray(np.divide(a2 - w2, total, out=np.zeros_like(total), where=total > 0))
 
 
 def _invariant(problem: Problem, net: Network) -> Array:
     """a_j^2 - |w_j|^2, which gradient flow conserves."""
     gap = np.square(net.a) - np.sum(np.square(net.W), axis=1)
-    return gap * np.exp(2 * net.log_factors)
+    return np.asarray(gap * np.exp(2 * net.log_factors))
 
 
 def _cones(problem: Problem, net: Network) -> int:
@@ -160,7 +160,7 @@ def cosines(directions: ArrayLike, name: str = "cosines") -> Observable:
             raise ReluflowError(
                 f"directions have {unit.shape[1]} features, the network has {net.d}"
             )
-        return net.directions @ unit.T
+        return np.asarray(net.directions @ unit.T)
 
     return Observable(name, measure, ("neuron", f"{name}_direction"))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
+from reluflow.runtime.words import plural
 from reluflow.trajectory.trajectory import Trajectory
 
 _TITLES = ("phase", "from", "until", "loss")
@@ -53,8 +54,9 @@ class Phases:
             rows[_HEAD + 1 : -_TAIL] = [("...",) * len(_TITLES)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        counts = (_count(len(self.plateaus), "plateau"), _count(len(self.jumps), "jump"))
-        return "\n".join([f"Phases({', '.join(counts)})", *lines, *self._notes()])
+        P, J = len(self.plateaus), len(self.jumps)
+        title = f"Phases({P} {plural(P, 'plateau')}, {J} {plural(J, 'jump')})"
+        return "\n".join([title, *lines, *self._notes()])
 
     def _notes(self) -> list[str]:
         aligned = "Alignment is not known: the run has no recorded networks."
@@ -71,10 +73,6 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if row["loss"] is None:
         return row["phase"], start, "", ""
     return row["phase"], start, until, f"{row['loss']:.6g}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def phases(run: Trajectory, tol: float = 1e-2, angle: float = 0.1, rest: float = 0.02) -> Phases:
@@ -97,7 +95,7 @@ def phases(run: Trajectory, tol: float = 1e-2, angle: float = 0.1, rest: float =
     drop = loss[0] - loss[-1]
     if not drop > 0:
         whole = np.array([[t[0], t[-1], loss[0]]])
-        return Phases(_aligned(run, len(t) - 1, angle), whole, np.empty(0), float(t[0]))
+        return Phases(_alignment_end(run, len(t) - 1, angle), whole, np.empty(0), float(t[0]))
     plateaus = _plateaus(t, loss, tol * drop, rest * (t[-1] - t[0]))
     half = 0.5 * (plateaus[:-1, 2] + plateaus[1:, 2])
     jumps = np.array([_crossing(t, loss, h) for h in half])
@@ -105,7 +103,7 @@ def phases(run: Trajectory, tol: float = 1e-2, angle: float = 0.1, rest: float =
     last = int(np.flatnonzero(~near)[-1]) + 1
     convergence = float(t[last]) if last < len(t) - 1 else None
     first = int(np.argmax(loss < loss[0] - tol * drop))
-    return Phases(_aligned(run, first, angle), plateaus, jumps, convergence)
+    return Phases(_alignment_end(run, first, angle), plateaus, jumps, convergence)
 
 
 def _plateaus(t: Array, loss: Array, width: float, least: float) -> Array:
@@ -139,7 +137,7 @@ def _crossing(t: Array, loss: Array, value: float) -> float:
     return float(t[i - 1] + share * (t[i] - t[i - 1]))
 
 
-def _aligned(run: Trajectory, first: int, angle: float) -> float | None:
+def _alignment_end(run: Trajectory, first: int, angle: float) -> float | None:
     if run.networks is None or first <= 0:
         return None
     target = run.networks[first].directions

@@ -78,7 +78,7 @@ class Recorder:
             name: [] for name in ("steps", "times", "loss", "log_loss", "W", "a", "log_scale")
         }
         self._columns.update({o.name: [] for o in observables})
-        self._position = -1.0
+        self.position = -1.0  # looked at last
 
     def describe(self) -> list[Any]:
         """What is recorded and when, in plain values."""
@@ -86,11 +86,11 @@ class Recorder:
 
     def next(self) -> float:
         """Next position to record (at most ``end``); inf when nothing is left."""
-        if self._position < 0:
+        if self.position < 0:
             return self.policy.start()
-        following = self.policy.after(self._position, self.whole)
+        following = self.policy.after(self.position, self.whole)
         if following > self.end:
-            following = self.end if self.policy.ends and self._position < self.end else math.inf
+            following = self.end if self.policy.ends and self.position < self.end else math.inf
         return following
 
     def record(
@@ -100,16 +100,18 @@ class Recorder:
         time: float,
         net: Network | Callable[[], Network],
         f: Array | None = None,
-    ) -> None:
-        """Keep the state at ``position`` if the policy wants it.
+    ) -> bool:
+        """Keep the state at ``position`` if the policy wants it; whether it did.
 
         ``net`` may be a function that spells the network out; with the outputs ``f`` given, it
         is called only if something recorded needs more than them.
         """
-        self._position = position
+        self.position = position
         state = _Lazy(net)
-        if self.policy.wants(self.problem, state, position):
+        wanted = self.policy.wants(self.problem, state, position)
+        if wanted:
             self._keep(step, time, state, f)
+        return wanted
 
     def _keep(self, step: int, time: float, state: _Lazy, f: Array | None) -> None:
         f = self.problem.outputs(state()) if f is None else f
@@ -131,17 +133,19 @@ class Recorder:
         """Loss of the newest record, nan before the first."""
         return self._columns["loss"][-1] if self._columns["loss"] else math.nan
 
-    def pack(self) -> dict[str, NDArray]:
+    def pack(self) -> dict[str, NDArray[Any]]:
         """Records as arrays for a checkpoint."""
-        packed = {"record_position": np.array(self._position)}
+        packed = {"record_position": np.array(self.position)}
         for name, values in self._columns.items():
             if values and values[0] is not None:
-                packed[f"record.{name}"] = np.array(_filled(name, values, self._columns["a"]))
+                scales = name == "log_scale"
+                kept = _fill_absent(values, self._columns["a"]) if scales else values
+                packed[f"record.{name}"] = np.array(kept)
         return packed
 
-    def unpack(self, packed: Mapping[str, NDArray]) -> None:
+    def unpack(self, packed: Mapping[str, NDArray[Any]]) -> None:
         """Restore what :meth:`pack` gave."""
-        self._position = float(packed["record_position"])
+        self.position = float(packed["record_position"])
         for name in self._columns:
             key = f"record.{name}"
             self._columns[name] = list(packed[key]) if key in packed else []
@@ -165,7 +169,7 @@ class Recorder:
             states = States(
                 W=np.array(columns["W"]).reshape(*shape, final.d),
                 a=np.array(columns["a"]).reshape(shape),
-                log_scale=np.array(_filled("log_scale", scales, columns["a"])) if some else None,
+                log_scale=np.array(_fill_absent(scales, columns["a"])) if some else None,
                 leak=problem.leak,
                 bias=problem.bias,
                 smoothing=problem.smoothing,
@@ -195,8 +199,6 @@ class Recorder:
         return o.dims if o.dims else tuple(f"{o.name}_{i}" for i in range(rank))
 
 
-def _filled(name: str, values: list[Any], outer: list[Any]) -> list[Any]:
+def _fill_absent(scales: list[Any], outer: list[Any]) -> list[Any]:
     """Absent log_scales among present ones are zeros."""
-    if name != "log_scale":
-        return values
-    return [np.zeros(np.shape(a)) if v is None else v for v, a in zip(values, outer, strict=True)]
+    return [np.zeros(np.shape(a)) if v is None else v for v, a in zip(scales, outer, strict=True)]

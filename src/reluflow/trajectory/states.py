@@ -22,7 +22,7 @@ class States(Sequence[Network]):
     smoothing: float = 0.0
 
     def __len__(self) -> int:
-        return self.W.shape[0]
+        return int(self.W.shape[0])
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

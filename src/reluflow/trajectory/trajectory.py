@@ -59,7 +59,7 @@ class Trajectory:
     status: Status
     cost: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    events: Mapping[str, NDArray] = field(default_factory=dict)
+    events: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -67,11 +67,18 @@ class Trajectory:
     def __getitem__(self, name: str) -> Array:
         """An observable by name, "loss" and "log_loss" included."""
         if name in ("loss", "log_loss", "steps", "times"):
-            return getattr(self, name)
+            return np.asarray(getattr(self, name))
         if name not in self.observables:
             known = ", ".join(["loss", "log_loss", *self.observables])
             raise ReluflowError(f"nothing called {name!r} was recorded: this run has {known}")
         return self.observables[name]
+
+    @property
+    def flow_times(self) -> Array:
+        """Gradient-flow time of each record, also where the clock was the loss; at most e^700."""
+        if "log_time" in self.observables:
+            return np.asarray(np.exp(np.minimum(self.observables["log_time"], 700.0)))
+        return np.asarray(self.times, dtype=float)
 
     def path(self) -> States:
         """The recorded networks, in order; raises :class:`MissingEvidence` when there are none."""

@@ -16,12 +16,12 @@ from reluflow.claims.verdict import Hypothesis
 from reluflow.errors import MissingEvidence
 from reluflow.gradientflow.flow import flow
 from reluflow.gradientflow.stops import loss_below
+from reluflow.kernels.codes import BRANCH
 from reluflow.network import Network, initialize
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.save import every
 
-BRANCH = 4  # kind of event at which a flow has several continuations
 RTOL = 1e-10  # of flows that are compared with a limit
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.gradientflow.flow import flow
+from reluflow.kernels.codes import BRANCH, CROSS, SLIDE
 from reluflow.network import Network
 from reluflow.papers.figure import Drawn, figure
 from reluflow.problem import Problem
@@ -18,7 +19,6 @@ from reluflow.report.traces import Image, Line, Panel, Picture, Points, Trace
 from reluflow.trajectory import Trajectory
 
 LEAK, FIRST, NUDGE = 0.2, 0.15, 1e-7
-CROSS, SLIDE, BRANCH = 1, 2, 4
 EXTENT = (0.0, 1.3, -0.65, 0.65)
 
 

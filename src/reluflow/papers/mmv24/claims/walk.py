@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.verdict import Comparison, equals
+from reluflow.kernels.codes import CROSS
 from reluflow.network import Network
 from reluflow.papers.mmv24.claims.constants import Constants
 from reluflow.papers.mmv24.claims.early import unit_start
@@ -19,7 +20,6 @@ from reluflow.papers.mmv24.claims.traps import sides
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
 
-CROSS = 1  # kind of the events at which a sample changes side
 BESIDE = 1e-5  # distance in time of the records on either side of a kink
 
 

@@ -1,4 +1,4 @@
-r"""Steps of a wide network on many samples: BLAS, step control, kinks not located.
+r"""The mover that does not locate kinks: BLAS and step control, for wide networks, many samples.
 
 With n m kinks met all the time the velocity is a smooth function plus noise: each crossing changes
 D_j by c_k x_k, a jump of relative size 1/n that no high-order estimate resolves. A pair of low
@@ -9,17 +9,20 @@ allows, a fraction of the time in which norms grow e-fold.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.integrate import RK23, RK45
 
 from reluflow.arrays import Array
+from reluflow.gradientflow.mover import Handover, Snapshot, turning_of
 from reluflow.kernels.blas import backward, forward
-from reluflow.kernels.flow_pull import pull
+from reluflow.kernels.flow_field import pull
 from reluflow.kernels.flow_types import Data
 from reluflow.kernels.planar import planar_outputs, planar_velocity
-from reluflow.network import Network
 from reluflow.problem.activation import SmoothedRelu
 
 SAFETY, MOST, LEAST = 0.9, 4.0, 0.2  # of step size control
@@ -38,23 +41,37 @@ class Step(NamedTuple):
     stiff: float  # rate of relaxation seen between the last two stages
 
 
-class Wide:
+class Unlocated:
     """Neurons ``exp(ls) * Z`` (m, d + 1), moved by the 3(2) pair of Bogacki and Shampine.
 
     The error of a step is the larger of two: the root mean square over neurons of each one's error
     relative to its own size, and the error of all weights relative to their norm.
+
+    Parameters
+    ----------
+    data : Data
+    Z, ls : arrays, shapes (m, d + 1) and (m,)
+        Neurons at the start.
+    rtol : float
+        Error aimed at in one step.
+    damped : bool
+        Whether steps are kept short enough to let what relaxes fastest relax below rtol.
     """
 
+    kind = "unlocated"
     pair: Any = RK23
+    pending: Step
+    reach: float  # where the prepared step ends
+    since = "Kinks"  # beginning of the remark: of which time and why, after a handover
 
-    def __init__(self, data: Data, net: Network, rtol: float, damped: bool = False) -> None:
-        self.data, self.rtol = data, rtol
+    def __init__(self, data: Data, Z: Array, ls: Array, rtol: float, damped: bool = False) -> None:
+        self.data, self.rtol, self.damped = data, rtol, damped
         self.XT = np.ascontiguousarray(data.X.T)
-        self.damped = damped  # let what relaxes fastest relax below rtol
-        self.Z, self.ls = np.column_stack([net.W, net.a]), net.log_factors.copy()
+        self.Z, self.ls = Z, ls.copy()
         self._rescale()
         self.t, self.log_time, self.last_error = 0.0, -math.inf, 1.0
-        self.steps = self.rejected = self.evaluations = 0
+        self.cost: Counter[str] = Counter(steps=0, rejected=0, evaluations=0)
+        self.events: list[Array] | None = None
         self.rate = self.velocity(self.Z)
         self.log_loss = self._log_loss
         fast = np.max(np.linalg.norm(self.rate, axis=1), initial=0.0)
@@ -85,7 +102,7 @@ class Wide:
         H, self.f = self.outputs(Z)
         c = np.empty_like(self.f)
         self._log_loss = float(pull(self.data, self.f, c))
-        self.evaluations += 1
+        self.cost["evaluations"] += 1
         if self.XT.shape[0] == 2:
             V = np.empty_like(Z)
             planar_velocity(Z, c, self.XT, self.data.leak, V)
@@ -113,15 +130,17 @@ class Wide:
         stiff = math.sqrt(change / apart) if apart > 0 and math.isfinite(change) else 0.0
         return Step(h, new, K, np.array(logs), error if math.isfinite(error) else 1e10, stiff)
 
-    def step(self, limit: float) -> Step:
-        """An accepted step of at most ``limit``, :meth:`finish` moves to its end."""
-        h, again = min(self.h, limit), 0
+    def step(self, end: float) -> float:
+        """Find a step that meets the tolerance; the position it reaches."""
+        if not math.isfinite(self.h):
+            return math.inf
+        h, again = min(self.h, end - self.t), 0
         order = self.pair.error_estimator_order + 1
         while (trial := self._attempt(h)).error > 1.0:
             # a kink makes errors proportional to h: the order is not to be relied on twice
             h *= max(LEAST, SAFETY * trial.error ** (-1.0 if again else -1.0 / order))
             again += 1
-            self.rejected += 1
+            self.cost["rejected"] += 1
             if h < 1e-14 * max(self.t, 1e-300):
                 break
         error = max(trial.error, 1e-6)
@@ -131,31 +150,65 @@ class Wide:
         if self.damped and trial.stiff > 0:
             self.h = min(self.h, DAMPED / trial.stiff)
         self.last_error = error
-        self.steps += 1
-        return trial
+        self.cost["steps"] += 1
+        self.pending, self.reach = trial, self.t + h
+        if end - self.reach <= 1e-14 * self.reach:
+            self.reach = end
+        return self.reach
 
-    def finish(self, step: Step) -> None:
-        """Move to the end of a step."""
-        self.log_time = self.log_time_at(step, 1.0)
-        self.t += step.h
+    def finish(self) -> None:
+        """Move to the end of the step."""
+        step = self.pending
+        self.log_time = self._log_time_at(1.0)
+        self.t = self.reach
         self.Z, self.rate, self.log_loss = step.new, step.K[-1], float(step.logs[-1])
         top = np.max(np.abs(self.Z), axis=1)
         if top.max() > FAR or top[top > 0].min(initial=1.0) < 1.0 / FAR:
             self._rescale()
             self.rate = self.rate / self._factor[:, None]
 
+    def present(self) -> Snapshot:
+        """Neurons now."""
+        return Snapshot(self.t, self.Z, self.ls, self.log_time)
+
+    def handover(self) -> Handover | None:
+        """None: it can go on for ever."""
+        return None
+
     # ------------------------------------------------------------------ within a step
-    def within(self, step: Step, theta: float) -> Array:
-        """Neurons, in units of exp(ls), at a fraction of a step: the cubic through its ends."""
-        return self.Z + step.h * _combined(self._weights(theta), step.K)
+    def within(self, position: float) -> Snapshot:
+        """Neurons at a position inside the step."""
+        theta = max(position - self.t, 0.0) / self.pending.h
+        return Snapshot(position, self._at(theta), self.ls, self._log_time_at(theta))
+
+    def where(self, excess: Callable[[Array], float]) -> Snapshot | None:
+        """Neurons where a falling function of the outputs reaches 0 inside the step.
+
+        Each look takes a pass over all data, so by Brent's method and not beyond 1e-9 of the step.
+        """
+        from scipy.optimize import brentq
+
+        def value(theta: float) -> float:
+            return excess(self.outputs(self._at(theta))[1])
+
+        if excess(self.f) > 0.0 or not value(0.0) > 0.0 > value(1.0):
+            return None
+        theta = float(brentq(value, 0.0, 1.0, xtol=1e-9))
+        position = self.t + theta * self.pending.h
+        return Snapshot(position, self._at(theta), self.ls, self._log_time_at(theta))
+
+    def _at(self, theta: float) -> Array:
+        """Neurons, in units of exp(ls), at a fraction of the step: the cubic through its ends."""
+        return self.Z + self.pending.h * _combined(self._weights(theta), self.pending.K)
 
     def _weights(self, theta: float) -> Array:
         """Weights of the stages at a fraction of a step."""
         P = self.pair.P
         return np.asarray(P @ np.cumprod(np.full(P.shape[1], theta)))
 
-    def log_time_at(self, step: Step, theta: float) -> float:
-        """log of the flow time at a fraction of a step."""
+    def _log_time_at(self, theta: float) -> float:
+        """log of the flow time at a fraction of the step."""
+        step = self.pending
         if not self.data.by_loss:
             log_dt = math.log(max(theta * step.h, 1e-320))
         else:  # dt = ds / L, by the weights of the method
@@ -165,23 +218,78 @@ class Wide:
         return float(np.logaddexp(self.log_time, log_dt))
 
     # ------------------------------------------------------------------ for stops
-    def residual(self) -> float:
-        """Norm of the gradient, or the largest relative rate of a growing neuron if larger."""
+    def gradient(self) -> float:
+        """Norm of the gradient."""
+        return float(np.linalg.norm(np.linalg.norm(self.rate, axis=1) * np.exp(self.ls)))
+
+    def grows(self, rate: float) -> bool:
+        """Whether the logarithm of some neuron's size grows at more than this rate."""
         grow = np.sum(self.Z * self.rate, axis=1) / np.maximum(np.sum(self.Z**2, axis=1), 1e-300)
-        size = np.linalg.norm(self.rate, axis=1) * np.exp(self.ls)
-        return max(float(np.linalg.norm(size)), float(np.max(grow, initial=0.0)))
+        return float(np.max(grow, initial=0.0)) > rate
+
+    def noise(self) -> tuple[float, float]:
+        """None: damped steps let the gradient fall below rtol."""
+        return 0.0, 0.0
+
+    def turning(self) -> tuple[float, float]:
+        """Rates at which log |theta| grows and the direction theta/|theta| moves."""
+        scale = np.exp(self.ls - self.ls.max())[:, None]
+        return turning_of(scale * self.Z, scale * self.rate)
+
+    # ------------------------------------------------------------------ for the record
+    def remark(self) -> str:
+        """How the error was kept small."""
+        return f"{self.since} were not located: {self._control}"
+
+    @property
+    def _control(self) -> str:
+        return (
+            f"an estimate keeps the error of each step below {self.rtol:g} of the neurons' sizes, "
+            "in the root mean square."
+        )
+
+    def total_cost(self) -> dict[str, float]:
+        """Steps, rejected steps and evaluations; of a mover that went before, its counts too."""
+        return {**{k: int(v) for k, v in self.cost.items()}, "log_time": self.log_time}
+
+    def pack(self) -> dict[str, NDArray[Any]]:
+        """Everything the continuation depends on."""
+        numbers = [self.t, self.log_time, self.h, self.log_loss, self.last_error, self.rtol]
+        packed = {"Z": self.Z, "ls": self.ls, "rate": self.rate, "f": self.f}
+        if self.events is not None:
+            packed["events"] = np.vstack([np.empty((0, 4)), *self.events])
+        return {**packed, "numbers": np.array(numbers), "since": np.array(self.since)}
+
+    def unpack(self, packed: Mapping[str, NDArray[Any]]) -> None:
+        """Restore what :meth:`pack` gave."""
+        self.Z, self.ls, self.rate, self.f = (packed[k] for k in ("Z", "ls", "rate", "f"))
+        numbers = (float(v) for v in packed["numbers"])
+        self.t, self.log_time, self.h, self.log_loss, self.last_error, self.rtol = numbers
+        self.since = str(packed["since"])
+        self.events = [packed["events"]] if "events" in packed else None
 
 
-class Smooth(Wide):
-    """As :class:`Wide` with a smoothed activation: no kinks, so a pair of order 5(4)."""
+class Smooth(Unlocated):
+    """As :class:`Unlocated` with a smoothed activation: no kinks, so a pair of order 5(4)."""
 
+    kind = "smooth"
     pair: Any = RK45
 
     def __init__(
-        self, data: Data, net: Network, rtol: float, damped: bool, activation: SmoothedRelu
+        self,
+        data: Data,
+        Z: Array,
+        ls: Array,
+        rtol: float,
+        damped: bool,
+        activation: SmoothedRelu,
     ) -> None:
         self.activation = activation
-        super().__init__(data, net, rtol, damped)
+        super().__init__(data, Z, ls, rtol, damped)
+
+    def remark(self) -> str:
+        """How the error was kept small."""
+        return f"There are no kinks: {self._control}"
 
     def outputs(self, Z: Array) -> tuple[Array, Array]:
         """phi(w_j, x_k) (n, m), and f, of the neurons exp(ls) * Z."""
@@ -193,7 +301,7 @@ class Smooth(Wide):
         self.f = self.outputs(Z)[1]
         c = np.empty_like(self.f)
         self._log_loss = float(pull(self.data, self.f, c))
-        self.evaluations += 1
+        self.cost["evaluations"] += 1
         D = self.activation.pulled(Z[:, :-1], self.data.X, c)
         return np.column_stack([Z[:, -1:] * D, np.sum(Z[:, :-1] * D, axis=1)])
 
