@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO, TypeVar
 
 import typer
 
@@ -17,6 +17,7 @@ from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 from reluflow.runtime.plain import json_text
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 _shown: list[TextIO] = []  # where JSON goes while --quiet holds back everything else
 
 
@@ -32,11 +33,11 @@ class Interrupted(typer.Abort):
 class App(typer.Typer):
     """Typer, with --quiet in every command."""
 
-    def command(self, name: str | None = None, **named: Any) -> Any:
+    def command(self, name: str | None = None, **named: Any) -> Callable[[Command], Command]:
         """Register a command."""
         register = super().command(name, **named)
 
-        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def decorate(function: Command) -> Command:
             register(_with_quiet(function))
             return function
 

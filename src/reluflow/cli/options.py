@@ -19,7 +19,10 @@ Neurons = Annotated[int | None, typer.Option("--m", help="Number of neurons; 200
 
 def scale_option(default: str) -> typer.models.OptionInfo:
     """--scale, whose default is the command's."""
-    return typer.Option("--scale", help=f"Size of the initial weights; {default} by default.")
+    option: typer.models.OptionInfo = typer.Option(
+        "--scale", help=f"Size of the initial weights; {default} by default."
+    )
+    return option
 
 
 LogScale = Annotated[

@@ -133,8 +133,8 @@ def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) 
     if run.descends:
         from reluflow.descent.descend import descend
 
-        assert run.lr is not None
-        assert run.steps is not None
+        if run.lr is None or run.steps is None:
+            raise ReluflowError("gradient descent needs lr and steps: give both")
         return descend(
             problem,
             net,

@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from reluflow.arrays import Array, frozen_array, real_number, row_norms
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
 from reluflow.problem.losses import Loss, as_loss
-from reluflow.problem.sizes import check_sizes
 
 if TYPE_CHECKING:
     from reluflow.network import Network
@@ -40,6 +40,38 @@ def check_bias(value: Any) -> float:
             "use bias=1.0, or None for no bias"
         )
     return bias
+
+
+#: What is largest lies between these or is 0: third powers and their quotients are then floats.
+#: The limit process was seen to overflow from 1e70 on.
+SMALLEST, LARGEST = 1e-50, 1e50
+#: The square of a smaller sample is near the end of floats, so that it has no direction.
+FAINTEST = 1e-100
+
+
+def check_sizes(problem: Problem) -> None:
+    """Raise where products of the data, or of their pull on a silent network, leave the floats."""
+    X = problem.X
+    entries = np.maximum(X.max(axis=1), -X.min(axis=1))
+    _check_largest(entries, "X[{}] has an entry", "rescale X")
+    faint = np.flatnonzero((entries > 0.0) & (entries < FAINTEST))
+    if faint.size:
+        raise ReluflowError(
+            f"X[{faint[0]}] has no entry larger than {entries[faint[0]]:.3g}: expected samples "
+            f"that are 0 or at least {FAINTEST:g}, set such rows to 0"
+        )
+    _check_largest(np.abs(problem.y), "y[{}] is", "rescale y")
+    rates = np.abs(problem.pull) * np.sqrt(np.einsum("ki,ki->k", X, X))
+    _check_largest(rates, "sample {} has a slope of the loss times |x|", "rescale X or y")
+
+
+def _check_largest(sizes: NDArray[np.float64], words: str, remedy: str) -> None:
+    k = int(np.argmax(sizes))
+    if sizes[k] != 0.0 and not SMALLEST <= sizes[k] <= LARGEST:
+        raise ReluflowError(
+            f"{words.format(k)} of size {sizes[k]:.3g}, the largest: expected one between "
+            f"{SMALLEST:g} and {LARGEST:g}, beyond which products overflow or vanish; {remedy}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +160,12 @@ class Problem:
     @property
     def n(self) -> int:
         """Number of samples."""
-        return self.X.shape[0]
+        return int(self.X.shape[0])
 
     @property
     def d(self) -> int:
         """Number of features, the bias feature included."""
-        return self.X.shape[1]
+        return int(self.X.shape[1])
 
     @property
     def spec(self) -> tuple[Any, ...]:
@@ -171,7 +203,7 @@ class Problem:
     @cached_property
     def norms(self) -> Array:
         """|x_k|, one per sample."""
-        norms = np.linalg.norm(self.X, axis=1)
+        norms: Array = np.linalg.norm(self.X, axis=1)
         small = norms < 1e-140  # where the squares leave the floats
         norms[small] = row_norms(self.X[small])
         norms.setflags(write=False)
@@ -188,11 +220,13 @@ class Problem:
 
     def pull_at(self, f: Array) -> Array:
         """c_k = -dl/df(f_k, y_k) * weight for outputs ``f`` of shape (..., n)."""
-        return -self.weight * self.loss.slope(f, self.y)
+        pull: Array = -self.weight * self.loss.slope(f, self.y)
+        return pull
 
     def value(self, f: Array) -> Array:
         """The loss L for outputs ``f`` of shape (..., n)."""
-        return self.weight * np.sum(self.loss.value(f, self.y), axis=-1)
+        total: Array = self.weight * np.sum(self.loss.value(f, self.y), axis=-1)
+        return total
 
     def log_value(self, f: Array) -> Array:
         """log L for outputs ``f`` of shape (..., n), without underflow."""

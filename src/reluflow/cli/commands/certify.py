@@ -10,6 +10,7 @@ import typer
 from reluflow.cli.base import AsJson, app, print_json
 from reluflow.cli.options import Bias, Leak, LossName, Reduction, With, data_of
 from reluflow.errors import ReluflowError
+from reluflow.runtime.words import plural
 
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
@@ -68,11 +69,13 @@ def certify(
         rest = (
             ""
             if every or claims or not away
-            else f" {len(away)} {'does' if len(away) == 1 else 'do'} not apply (--all lists them)."
+            else f" {len(away)} {plural(len(away), 'does', 'do')} not apply (--all lists them)."
         )
         checked = len(found) - len(away)
-        s, verb = "" if checked == 1 else "s", "fails" if len(failed) == 1 else "fail"
-        print(f"{checked} claim{s} checked, {len(failed)} {verb}.{rest}")
+        print(
+            f"{checked} {plural(checked, 'claim')} checked, {len(failed)} "
+            f"{plural(len(failed), 'fails', 'fail')}.{rest}"
+        )
         if out is not None:
             print(f"wrote certificates into {out}{_grades(out)}")
     raise typer.Exit(1 if failed else 0)

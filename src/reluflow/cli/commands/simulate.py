@@ -21,6 +21,7 @@ from reluflow.cli.options import (
     changes_of,
     scale_option,
 )
+from reluflow.runtime.words import plural
 
 
 @app.command()
@@ -135,7 +136,7 @@ def _tell(about: dict[str, Any], files: list[str]) -> None:
     print(f"{about['status']['sentence']} Loss {about['loss']:.8g}.")
     kept = "networks" if about["networks"] else ", ".join(about["observables"])
     where = "none" if about["step"] is None else f"to step {about['step']:,}"
-    records = "1 record" if about["records"] == 1 else f"{about['records']} records"
+    records = f"{about['records']} {plural(about['records'], 'record')}"
     print(f"{records} ({where}, time {about['time']:.6g}) of the loss and {kept}.")
     for path in files:
         print(f"wrote {path}" if about["made"] != "before" or path != about["file"] else path)

@@ -82,7 +82,7 @@ def run(
 
 
 def _first_failure(table: Any) -> str:
-    return next(row["message"] for row in table.rows() if row["status"] == "failed")
+    return next(str(row["message"]) for row in table.rows() if row["status"] == "failed")
 
 
 @sweeps.command()
@@ -97,7 +97,7 @@ def show(
 ) -> None:
     """Summarise a table: means and quantiles by fields, and what failed."""
     from reluflow.sweeps import read_table
-    from reluflow.sweeps.summary import summary
+    from reluflow.sweeps.table import summary
 
     found = read_table(table)
     counts = found.counts()

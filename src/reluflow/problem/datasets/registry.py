@@ -18,7 +18,6 @@ from reluflow.problem.datasets import (
     mmv24,
     mnist,
     readers,
-    teacher,
     tk24,
     tlb26,
 )
@@ -63,7 +62,7 @@ _MAKERS: dict[str, Callable[..., Problem]] = {
     "figure1-left": llwa21.figure1_left,
     "figure1-middle": llwa21.figure1_middle,
     "figure1-right": hints.figure1_right,
-    "gaussian-teacher": teacher.gaussian_teacher,
+    "gaussian-teacher": llwa21.gaussian_teacher,
     "mnist": mnist.mnist_pair,
 }
 REGISTRY: dict[str, Dataset] = {name: Dataset(name, make) for name, make in _MAKERS.items()}
