@@ -172,10 +172,10 @@ def read_config(
     except ValidationError as error:
         raise ReluflowError(_sentence(error, path, changed)) from None
     if path is not None and ("data", "source") not in changed:
-        beside = Path(path).parent / config.data.source
-        if beside.exists():
-            data = config.data.model_copy(update={"source": str(beside)})
-            return config.model_copy(update={"data": data})
+        near = {"source": config.data.source, "test": config.data.options.get("test", "")}
+        found = {name: Path(path).parent / file for name, file in near.items() if file}
+        update = {name: str(place) for name, place in found.items() if place.exists()}
+        return config.model_copy(update={"data": config.data.model_copy(update=update)})
     return config
 
 

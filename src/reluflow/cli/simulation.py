@@ -12,8 +12,10 @@ from reluflow.cli.config import Config
 from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
+from reluflow.problem.tables import notes_of, unseen_scores
 from reluflow.report.render import make_folder
 from reluflow.runtime.checkpoint import fingerprint
+from reluflow.runtime.plain import to_plain
 from reluflow.trajectory import Trajectory, every, geometric
 
 MAX_NUMBERS = 500_000_000  # weights of a start, or of all records of a run, held in memory
@@ -29,11 +31,13 @@ class Simulated:
     run: Trajectory
     path: Path
     made: str  # "now", "resumed", "before", or "interrupted" (then nothing is stored yet)
+    problem: Problem  # as it was read: a stored run has neither notes nor unseen rows
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        run = self.run
+        run, unseen = self.run, unseen_scores(self.problem, self.run.final)
         return {
+            "notes": list(notes_of(self.problem)),
             "file": str(self.path),
             "made": self.made,
             "status": {"code": run.status.code, "sentence": str(run.status), "ok": run.status.ok},
@@ -43,6 +47,7 @@ class Simulated:
             "step": int(run.steps[-1]) if len(run) else None,
             "time": float(run.times[-1]) if len(run) else None,
             "loss": run.problem.loss_of(run.final),
+            "unseen": None if unseen is None else {**to_plain(unseen), "sentence": unseen.sentence},
             "observables": list(run.observables),
             "networks": run.networks is not None,
             "cost": dict(run.cost),
@@ -104,7 +109,7 @@ def simulate(
     recorded = _recorded(config, problem)
     key = _key(config, problem, net)
     if path.exists() and not overwrite:
-        return Simulated(_stored(path, key), path, "before")
+        return Simulated(_stored(path, key), path, "before", problem)
     _check_place(path)
     checkpoint = path.with_name(f"{path.name}.{key[:12]}.checkpoint")
     resumed = checkpoint.exists()
@@ -120,12 +125,12 @@ def simulate(
         },
     )
     if run.status.code == "interrupted":
-        return Simulated(run, path, "interrupted")
+        return Simulated(run, path, "interrupted", problem)
     run = replace(run, settings={**run.settings, "config": config.to_dict(), "key": key})
     run.save(path)
     for stale in path.parent.glob(f"{path.name}.*.checkpoint"):
         stale.unlink()
-    return Simulated(run, path, "resumed" if resumed else "now")
+    return Simulated(run, path, "resumed" if resumed else "now", problem)
 
 
 def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) -> Trajectory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -97,12 +97,13 @@ class Problem:
         Appends a constant feature of this value, so that ``d`` grows by one.
     smoothing : float
         Radius of the ball of inputs over which the activation is averaged, the xi of [TK24]_; 0,
-        the default, is the plain activation. ``descend`` and ``flow`` take both; rooms that rest
-        on kinks (extremal vectors, limit, margins) take the plain one alone.
+        the default, is the plain activation. ``descend`` and ``flow`` take both; what rests
+        on kinks (extremal vectors, limit, margins) takes the plain one alone.
     name : str, optional
         What to call it in reports.
     known : mapping, optional
-        Known answers (closed forms) that travel with a built-in dataset.
+        What travels with the data: known answers (closed forms) of a built-in dataset, and what
+        was assumed when a table was read.
 
     Examples
     --------
@@ -156,6 +157,99 @@ class Problem:
         object.__setattr__(self, "smoothing", check_smoothing(self.smoothing))
         object.__setattr__(self, "known", MappingProxyType(dict(self.known)))
         check_sizes(self)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        loss: str | Loss | None = None,
+        leak: float = 0.0,
+        reduction: str = "mean",
+        bias: float | None = None,
+        smoothing: float = 0.0,
+        label: str | int | None = None,
+        classes: str | Sequence[Any] | None = None,
+        one_vs_rest: Any = None,
+        standardize: bool = False,
+        drop_missing: bool = False,
+        test: Any = None,
+        holdout: float | None = None,
+        split_seed: int = 0,
+        max_bytes: int = 1 << 30,
+    ) -> Problem:
+        """The problem in a table: a file, or a data frame of pandas or polars.
+
+        Parameters
+        ----------
+        table : path or data frame
+            A ``.csv`` or ``.tsv`` (commas, semicolons or tabs; with a header or without), a
+            ``.parquet`` or ``.xlsx`` file (extra ``tables``), an ``.npz`` with ``X`` and ``y``, or
+            a frame. A first column without a name that tells the rows apart is left out.
+        loss : str or Loss, optional
+            By default what the labels ask for: logistic for two classes (text, true/false, 0 and
+            1, -1 and +1), half_square for other numbers. A square loss, when given, takes 0 and 1
+            as the numbers they are.
+        leak, reduction, bias, smoothing
+            As for :class:`Problem`.
+        label : str or int, optional
+            Name of the label's column, or its position; the last one by default.
+        classes : two names, or "A,B"
+            Keep the rows of these classes: the first is +1, the second -1.
+        one_vs_rest : name
+            This class is +1, all others are -1.
+        standardize : bool
+            Centre and scale columns by mean and standard deviation of the rows trained on, labels
+            that are numbers too; :func:`reluflow.problem.tables.to_file_units` translates back.
+        drop_missing : bool
+            Leave out rows with blank cells, which are refused otherwise.
+        test : path or data frame, optional
+            Rows that are not trained on, with the same columns.
+        holdout : float, optional
+            Share of the rows that is not trained on, drawn at random (of each class alike).
+        split_seed : int
+            Of that draw.
+        max_bytes : int
+            Refuse larger files, and larger arrays by their headers.
+
+        Returns
+        -------
+        Problem
+            Named after the file. ``known["notes"]`` says in sentences what was assumed;
+            ``features``, ``scaling`` and ``unseen`` are there where they apply.
+
+        Examples
+        --------
+        >>> class Frame(dict):
+        ...     columns = property(list)
+        >>> frame = Frame(size=[1.0, 2.0, 4.0], kind=["pear", "fig", "fig"])
+        >>> problem = Problem.from_table(frame)
+        >>> problem.y, problem.loss.name
+        (array([ 1., -1., -1.]), 'logistic')
+        >>> problem.known["notes"].sentences[0]
+        "Label 'kind', the last column: pear is +1, fig is -1; two classes, so the loss is \
+logistic; columns as they are."
+        """
+        from reluflow.problem.tables import read_problem
+
+        return read_problem(
+            cls,
+            table,
+            loss=loss,
+            leak=leak,
+            reduction=reduction,
+            bias=bias,
+            smoothing=smoothing,
+            label=label,
+            classes=classes,
+            one_vs_rest=one_vs_rest,
+            standardize=standardize,
+            drop_missing=drop_missing,
+            test=test,
+            holdout=holdout,
+            split_seed=split_seed,
+            max_bytes=max_bytes,
+        )
 
     @property
     def n(self) -> int:

@@ -106,8 +106,10 @@ def _data_options(grid: Grid) -> list[str]:
         if dataset in datasets.REGISTRY:
             options = datasets.REGISTRY[dataset].options
         else:
-            datasets.load(dataset)  # says what is wrong with the name or the file
-            options = ("loss", "leak", "reduction", "bias")
+            options = datasets.FILE_OPTIONS
+            given = {o: grid.values(f"problem.{o}") for o in options}
+            first = {o: values[0] for o, values in given.items() if len(values)}
+            datasets.load(dataset, **first)  # says what is wrong with the name or the file
         common = [o for o in (options if common is None else common) if o in options]
     return ["name", *(common or [])]
 

@@ -15,8 +15,15 @@ from reluflow.problem.datasets.llwa21 import (
 )
 from reluflow.problem.datasets.mmv24 import separable, toy6, two_points
 from reluflow.problem.datasets.mnist import mnist_pair
-from reluflow.problem.datasets.readers import read_csv, read_npz
-from reluflow.problem.datasets.registry import REGISTRY, Dataset, load, names
+from reluflow.problem.datasets.registry import (
+    FILE_OPTIONS,
+    REGISTRY,
+    Dataset,
+    load,
+    names,
+    read_csv,
+    read_npz,
+)
 from reluflow.problem.datasets.tk24 import (
     ideal_xor,
     remaining_fixture,
@@ -27,6 +34,7 @@ from reluflow.problem.datasets.tk24 import (
 from reluflow.problem.datasets.tlb26 import golden, orthonormal
 
 __all__ = [
+    "FILE_OPTIONS",
     "REGISTRY",
     "Dataset",
     "a3c",

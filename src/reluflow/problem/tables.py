@@ -1,0 +1,577 @@
+"""Problems from tables as people have them: which column is the label, what its values mean.
+
+Whatever is assumed on the way is said in a sentence; the sentences travel with the problem as
+``known["notes"]``, the first of them naming label, classes, loss and scaling. ``known`` also has
+``features`` (names of a header), ``scaling`` (standardised columns) and ``unseen`` (rows that are
+kept for testing, a problem of their own).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from reluflow.arrays import AnyArray, Array, Indices, Mask
+from reluflow.errors import ReluflowError
+from reluflow.problem.losses import Loss, as_loss
+from reluflow.problem.readers import MAX_BYTES, Columns, blank_cells, is_number, read_columns
+from reluflow.runtime.words import count, join, number, plural
+
+if TYPE_CHECKING:
+    from reluflow.network import Network
+    from reluflow.problem.problem import Problem
+
+#: Factor between sizes of columns from which on a sentence says what that does.
+UNEVEN = 10.0
+_FEW = 10  # different labels that are still listed one by one
+_REST = "the rest"
+
+
+@dataclass(frozen=True)
+class TableNotes:
+    """What was assumed when a table was read.
+
+    Attributes
+    ----------
+    label : str
+        Name of the label's column.
+    positive, negative : str or None
+        Classes whose labels are +1 and -1; None where the labels are numbers.
+    sentences : tuple of str
+        All of it in words; the first one names label, classes, loss and scaling.
+    """
+
+    label: str
+    positive: str | None
+    negative: str | None
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Units of standardised columns: a value of the file is ``mean + scale * value``.
+
+    ``mean`` and ``scale`` (standard deviation) have one entry a feature, the bias not counted; a
+    constant column has scale 1. ``label_mean`` and ``label_scale`` are 0 and 1 for classes.
+    """
+
+    mean: Array
+    scale: Array
+    label_mean: float = 0.0
+    label_scale: float = 1.0
+
+
+class FileDirection(NamedTuple):
+    """A direction in the units of the file: the neuron sees ``weights @ x + offset``."""
+
+    weights: Array
+    offset: Array
+
+
+@dataclass(frozen=True)
+class UnseenScores:
+    """How a network does on rows it was not trained on.
+
+    ``accuracy`` is the share of rows on the right side of 0, for classes; ``error`` the root mean
+    square error in the units of the file, for numbers; the other one is None.
+    """
+
+    rows: int
+    loss: float
+    accuracy: float | None
+    error: float | None
+
+    @property
+    def sentence(self) -> str:
+        """The scores in words."""
+        said = f"loss {number(self.loss)}"
+        if self.accuracy is not None:
+            said += f", {100 * self.accuracy:.1f} % right"
+        if self.error is not None:
+            said += f", root mean square error {number(self.error)}"
+        return f"On {count(self.rows, 'unseen row')}: {said}."
+
+
+def notes_of(problem: Problem) -> tuple[str, ...]:
+    """What was assumed when the data were read, in sentences; none for data given as arrays."""
+    notes = problem.known.get("notes")
+    return notes.sentences if isinstance(notes, TableNotes) else ()
+
+
+def to_file_units(problem: Problem, W: Array) -> FileDirection:
+    r"""Directions of a problem with standardised columns, in the units of the file.
+
+    With :math:`z_i = (x_i - \mu_i) / \sigma_i` and b the value of the constant feature,
+
+    .. math:: \langle w, (z, b)\rangle = \sum_i \frac{w_i}{\sigma_i} x_i
+              + \Big(w_b b - \sum_i \frac{w_i \mu_i}{\sigma_i}\Big).
+
+    Parameters
+    ----------
+    problem : Problem
+        As :meth:`reluflow.Problem.from_table` makes it; without ``standardize`` the weights are
+        those of ``W`` and the offset is what the bias gives.
+    W : array, shape (..., d)
+        Inner weights or directions, the entry of the bias last if the problem has one.
+
+    Returns
+    -------
+    FileDirection
+        ``weights`` (..., number of features) and ``offset`` (...).
+    """
+    W = np.asarray(W, dtype=float)
+    offset = np.zeros(W.shape[:-1])
+    if problem.bias is not None:
+        W, offset = W[..., :-1], problem.bias * W[..., -1]
+    scaling = problem.known.get("scaling")
+    if scaling is None:
+        return FileDirection(W, offset)
+    weights = W / scaling.scale
+    return FileDirection(weights, offset - weights @ scaling.mean)
+
+
+def unseen_scores(problem: Problem, net: Network) -> UnseenScores | None:
+    """Loss and accuracy or error of a network on the rows kept for testing.
+
+    Parameters
+    ----------
+    problem : Problem
+        Made by :meth:`reluflow.Problem.from_table` with ``test=`` or ``holdout=``.
+    net : Network
+        Of the problem's dimension.
+
+    Returns
+    -------
+    UnseenScores, or None where no rows were kept
+    """
+    unseen: Problem | None = problem.known.get("unseen")
+    if unseen is None:
+        return None
+    f = unseen.outputs(net)
+    loss, notes = float(unseen.value(f)), problem.known.get("notes")
+    if unseen.loss.margin or (isinstance(notes, TableNotes) and notes.positive is not None):
+        return UnseenScores(unseen.n, loss, float(np.mean(f * unseen.y > 0)), None)
+    scaling = problem.known.get("scaling")
+    unit = 1.0 if scaling is None else scaling.label_scale
+    return UnseenScores(unseen.n, loss, None, unit * float(np.sqrt(np.mean((f - unseen.y) ** 2))))
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What the values of a label mean: numbers, or two classes.
+
+    ``others`` says what becomes of rows of a third class: they are refused, left out, or belong to
+    the negative class.
+    """
+
+    positive: str | None = None
+    negative: str | None = None
+    others: str = "refuse"  # or "leave out", "negative"
+
+    @property
+    def classes(self) -> bool:
+        """Whether the labels are two classes."""
+        return self.positive is not None
+
+    def labels(self, cells: AnyArray, source: str) -> tuple[Array, Mask]:
+        """Labels y, NaN where blank, and which rows belong to the problem."""
+        if not self.classes:
+            if cells.dtype == object:
+                raise ReluflowError(f"{source} has text as labels: expected numbers")
+            return cells.astype(float), np.ones(len(cells), dtype=bool)
+        texts, blank = class_names(cells), blank_cells(cells)
+        plus = texts == self.positive
+        minus = ~plus & ~blank if self.others == "negative" else texts == self.negative
+        y = np.where(plus, 1.0, np.where(minus, -1.0, np.nan))
+        third = ~(plus | minus | blank)
+        if third.any() and self.others == "refuse":
+            raise ReluflowError(
+                f"{source} has the class {str(texts[third][0])!r}: expected {self.positive} or "
+                f"{self.negative}, the classes trained on"
+            )
+        return y, ~third
+
+
+def class_names(cells: AnyArray) -> AnyArray:
+    """Labels as text, None where blank: 1 and 1.0 are "1"."""
+    if cells.dtype != object:
+        return np.array([None if v != v else f"{v:.12g}" for v in cells], dtype=object)
+    return np.array([None if v is None else str(v) for v in cells], dtype=object)
+
+
+def read_problem(
+    make: type[Problem],
+    source: Any,
+    *,
+    label: str | int | None = None,
+    classes: str | Sequence[Any] | None = None,
+    one_vs_rest: Any = None,
+    standardize: bool = False,
+    drop_missing: bool = False,
+    test: Any = None,
+    holdout: float | None = None,
+    split_seed: int = 0,
+    loss: str | Loss | None = None,
+    leak: float = 0.0,
+    reduction: str = "mean",
+    bias: float | None = None,
+    smoothing: float = 0.0,
+    max_bytes: int = MAX_BYTES,
+) -> Problem:
+    """The problem in a table; see :meth:`reluflow.Problem.from_table`, which calls this."""
+    if test is not None and holdout is not None:
+        raise ReluflowError("test and holdout contradict each other: give one of them")
+    table = read_columns(source, max_bytes)
+    column = _label_column(table, label)
+    given = None if loss is None else as_loss(loss)
+    meaning, remark = _meaning(table, column, classes, one_vs_rest, given)
+    X, y, notes = _samples(table, column, meaning, drop_missing)
+    chosen = given or as_loss("logistic" if meaning.classes else "half_square")
+    held = None
+    if test is not None:
+        held = _test_samples(table, column, meaning, test, drop_missing, max_bytes)
+        notes += held[2]
+    elif holdout is not None:
+        kept, out = _split(y if meaning.classes else np.zeros(len(y)), holdout, split_seed)
+        held = (X[out], y[out], ())
+        notes += (
+            f"{len(out):,} of {len(y):,} rows are held out, drawn with split_seed {split_seed}.",
+        )
+        X, y = X[kept], y[kept]
+    _check_classes(table, y, chosen)
+    known: dict[str, Any] = {}
+    if standardize:
+        scaling, constant = _scaling_of(X, y, labels=not chosen.margin and not meaning.classes)
+        known["scaling"] = scaling
+        X, y = _standardized(X, y, scaling)
+        names = [_feature_title(table, column, i) for i in constant]
+        if names:
+            notes += (f"Constant and hence 0 after centring: {join(names)}.",)
+    else:
+        notes += _unevenness(table, column, X)
+    features = tuple(i for i in range(len(table.cells)) if i != column)
+    if table.names is not None:
+        known["features"] = tuple(table.names[i] for i in features)
+    first = _first_sentence(table, column, label, meaning, chosen, loss is None, standardize)
+    known["notes"] = TableNotes(
+        table.title(column).strip("'"),
+        meaning.positive,
+        meaning.negative,
+        (first, *remark, *table.notes, *notes),
+    )
+    options: dict[str, Any] = {
+        "loss": chosen,
+        "leak": leak,
+        "reduction": reduction,
+        "bias": bias,
+        "smoothing": smoothing,
+    }
+    name = _name_of(source)
+    if held is not None:
+        if standardize:
+            held = (*_standardized(held[0], held[1], scaling), ())
+        known["unseen"] = make(held[0], held[1], name=f"{name}, unseen rows", **options)
+    return make(X, y, name=name, known=known, **options)
+
+
+def _name_of(source: Any) -> str:
+    return "table" if hasattr(source, "columns") else Path(source).stem
+
+
+def _label_column(table: Columns, label: str | int | None) -> int:
+    """Position of the label, the last column by default."""
+    width = len(table.cells)
+    if label is None:
+        return width - 1
+    if isinstance(label, int) and not isinstance(label, bool):
+        if not -width <= label < width:
+            raise ReluflowError(f"{table.source} has no column {label}: it has {width} columns")
+        return label % width
+    if table.names is None:
+        if str(label).isdigit() and 1 <= int(label) <= width:
+            return int(label) - 1
+        raise ReluflowError(
+            f"{table.source} has no names of columns: give the label by its number, 1 to {width}, "
+            f"got {label!r}"
+        )
+    places = [i for i, name in enumerate(table.names) if name == label]
+    if len(places) == 1:
+        return places[0]
+    if places:
+        raise ReluflowError(f"{table.source} has {len(places)} columns {label!r}: rename one")
+    close = difflib.get_close_matches(str(label), table.names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the columns are {join(table.names)}"
+    raise ReluflowError(f"{table.source} has no column {label!r}: {hint}")
+
+
+def _meaning(
+    table: Columns, column: int, classes: Any, one_vs_rest: Any, loss: Loss | None
+) -> tuple[Meaning, tuple[str, ...]]:
+    """What the labels mean, and a remark where that could be taken otherwise."""
+    cells = table.cells[column]
+    texts = class_names(cells)
+    found = {str(t): int(n) for t, n in zip(*_counted(texts), strict=True)}
+    if classes is not None and one_vs_rest is not None:
+        raise ReluflowError("classes and one_vs_rest contradict each other: give one of them")
+    if one_vs_rest is not None:
+        positive = _class_named(one_vs_rest, found, table, column)
+        rest = [name for name in found if name != positive]
+        negative = rest[0] if len(rest) == 1 else _REST
+        return Meaning(positive, negative, "negative"), ()
+    if classes is not None:
+        named = classes.split(",") if isinstance(classes, str) else list(classes)
+        if len(named) != 2 or str(named[0]).strip() == str(named[1]).strip():
+            raise ReluflowError(f"classes are two names, that of label +1 first, got {classes!r}")
+        positive, negative = (_class_named(name, found, table, column) for name in named)
+        return Meaning(positive, negative, "leave out"), ()
+    if cells.dtype != object:
+        return _meaning_of_numbers(table, column, found, loss)
+    flags = all(cell is None or isinstance(cell, bool) for cell in cells)
+    if not flags and any(is_number(t) for t in found):
+        row = next(i for i, cell in enumerate(cells) if isinstance(cell, str) and _is_text(cell))
+        raise ReluflowError(
+            f"{table.place(row, column)} holds {str(cells[row])[:40]!r}: expected a number, drop "
+            "that column or encode it, or name two classes with classes= (--classes A,B)"
+        )
+    if len(found) > 2:
+        _refuse_many(table, column, found)
+    if len(found) < 2:
+        one = next(iter(found), "none")
+        raise ReluflowError(
+            f"{table.source} has one class only, all labels are {one}: expected two classes or "
+            "numbers, name the label with label= (--label NAME)"
+        )
+    negative, positive = sorted(found)  # False before True, no before yes, 0 before 1
+    return Meaning(positive, negative), ()
+
+
+def _is_text(cell: str) -> bool:
+    return not is_number(cell)
+
+
+def _counted(texts: AnyArray) -> tuple[AnyArray, AnyArray]:
+    there = np.array([t for t in texts if t is not None], dtype=str)
+    return np.unique(there, return_counts=True)
+
+
+def _class_named(name: Any, found: dict[str, int], table: Columns, column: int) -> str:
+    text = str(class_names(np.array([name], dtype=object))[0]).strip()
+    if isinstance(name, int | float) and not isinstance(name, bool):
+        text = f"{name:.12g}"
+    if text in found:
+        return text
+    raise ReluflowError(
+        f"{table.source} has no class {text!r} in {table.title(column)}: it has "
+        f"{join(list(found), _FEW)}"
+    )
+
+
+def _meaning_of_numbers(
+    table: Columns, column: int, found: dict[str, int], loss: Loss | None
+) -> tuple[Meaning, tuple[str, ...]]:
+    """0 and 1, or -1 and +1, are classes unless a square loss is given; other labels numbers."""
+    square = loss is not None and not loss.margin
+    for negative in ("0", "-1"):
+        if set(found) == {negative, "1"} and not square:
+            return Meaning("1", negative), ()
+    label, names = table.title(column), sorted(found, key=float)
+    if loss is not None and loss.margin and len(found) == 2:
+        raise ReluflowError(
+            f"{table.source} has labels {names[0]} and {names[1]} for the {loss.name} loss: say "
+            f"which is +1 with classes= (--classes {names[1]},{names[0]})"
+        )
+    whole = all(float(name).is_integer() for name in found)
+    if not square and whole and 2 <= len(found) <= _FEW and 2 * len(found) <= len(table):
+        return Meaning(), (
+            f"Label {label} has {len(found)} values, {join(names, _FEW)}, taken as numbers: if "
+            "they are classes, name them with --classes A,B or --one-vs-rest A.",
+        )
+    return Meaning(), ()
+
+
+def _refuse_many(table: Columns, column: int, found: dict[str, int]) -> None:
+    listed = join([f"{name} ({n})" for name, n in found.items()], _FEW)
+    first, second = sorted(found, key=lambda name: -found[name])[:2]
+    raise ReluflowError(
+        f"{table.source} has {len(found)} classes in {table.title(column)}, {listed}, and the "
+        f"network has one output: keep two with --classes {first},{second}, or set one against "
+        f"the rest with --one-vs-rest {first} (in Python classes= and one_vs_rest=)"
+    )
+
+
+def _samples(
+    table: Columns, column: int, meaning: Meaning, drop: bool
+) -> tuple[Array, Array, tuple[str, ...]]:
+    """X, y and sentences on rows that were left out."""
+    y, here = meaning.labels(table.cells[column], table.source)
+    features = [i for i in range(len(table.cells)) if i != column]
+    notes: tuple[str, ...] = ()
+    if not here.all():
+        notes += (f"{np.sum(~here):,} of {len(here):,} rows are of other classes: left out.",)
+    X = np.empty((len(table), len(features)))
+    for place, i in enumerate(features):
+        X[:, place] = _numbers(table, i)
+    blank = np.isnan(X)
+    blank_label = np.isnan(y)
+    rows = (blank.any(axis=1) | blank_label) & here
+    if rows.any() and not drop:
+        cells = int(blank[here].sum() + blank_label[here].sum())
+        row = int(np.flatnonzero(rows)[0])
+        at = column if blank_label[row] else features[int(np.flatnonzero(blank[row])[0])]
+        raise ReluflowError(
+            f"{table.source} has {cells:,} blank {plural(cells, 'cell')} in {rows.sum():,} "
+            f"{plural(int(rows.sum()), 'row')}, the first at {_short_place(table, row, at)}: fill "
+            f"{plural(cells, 'it', 'them')}, or leave such rows out with drop_missing=True "
+            "(--drop-missing)"
+        )
+    if rows.any():
+        notes += (f"{rows.sum():,} of {here.sum():,} rows have blank cells: left out.",)
+    keep = here & ~rows
+    if not keep.any():
+        raise ReluflowError(
+            f"{table.source} has no row without a blank cell: remove the columns that are empty"
+        )
+    return X[keep], y[keep], notes
+
+
+def _short_place(table: Columns, row: int, column: int) -> str:
+    return (
+        table.place(row, column).removeprefix(f"{table.source} ").removeprefix(f"{table.source}: ")
+    )
+
+
+def _numbers(table: Columns, column: int) -> Array:
+    """A feature as numbers; true and false are 1 and 0."""
+    cells = table.cells[column]
+    if cells.dtype != object:
+        return cells.astype(float)
+    for row, cell in enumerate(cells):
+        if isinstance(cell, str) and not is_number(cell):
+            raise ReluflowError(
+                f"{table.place(row, column)} holds {cell[:40]!r}: expected a number, drop that "
+                "column or encode it"
+            )
+    return np.array([np.nan if cell is None else float(cell) for cell in cells])
+
+
+def _test_samples(
+    table: Columns, column: int, meaning: Meaning, test: Any, drop: bool, max_bytes: int
+) -> tuple[Array, Array, tuple[str, ...]]:
+    """X and y of a table of unseen rows, its columns in the order of the first table."""
+    other = read_columns(test, max_bytes)
+    if table.names is not None and other.names is not None:
+        missing = [name for name in table.names if name not in other.names]
+        if missing:
+            raise ReluflowError(
+                f"{other.source} has no column {missing[0]!r}: expected those of {table.source}"
+            )
+        order = [other.names.index(name) for name in table.names]
+        cells = tuple(other.cells[i] for i in order)
+        other = replace(other, names=table.names, cells=cells)
+    elif len(other.cells) != len(table.cells):
+        raise ReluflowError(
+            f"{other.source} has {len(other.cells)} columns, expected {len(table.cells)} as in "
+            f"{table.source}"
+        )
+    X, y, notes = _samples(other, column, meaning, drop)
+    said = [f"{len(y):,} unseen rows are those of {other.source}.", *notes]
+    return X, y, tuple(said)
+
+
+def _split(strata: Array, share: Any, seed: int) -> tuple[Indices, Indices]:
+    """Rows to train on and rows to hold out, the same share of each class."""
+    try:
+        held = float(share)
+    except (TypeError, ValueError):
+        held = np.nan
+    if not 0.0 < held < 1.0:
+        raise ReluflowError(f"holdout is a share of the rows between 0 and 1, got {share!r}")
+    rng = np.random.default_rng(seed)
+    out: list[int] = []
+    for value in np.unique(strata):
+        rows = rng.permutation(np.flatnonzero(strata == value))
+        out += rows[: round(held * len(rows))].tolist()
+    if not 0 < len(out) < len(strata):
+        raise ReluflowError(
+            f"holdout={held:g} of {count(len(strata), 'row')} leaves {len(strata) - len(out)} to "
+            f"train on and {len(out)} to test: give another share"
+        )
+    kept = np.setdiff1d(np.arange(len(strata)), out)
+    return kept, np.sort(np.array(out, dtype=np.int64))
+
+
+def _check_classes(table: Columns, y: Array, loss: Loss) -> None:
+    if loss.margin and abs(y[0]) == 1.0 and (y == y[0]).all():
+        raise ReluflowError(
+            f"{table.source} has one class only, all labels are {y[0]:+g}: expected -1 and +1 for "
+            f"the {loss.name} loss, or use loss='half_square'"
+        )
+
+
+def _scaling_of(X: Array, y: Array, labels: bool) -> tuple[Scaling, list[int]]:
+    """Means and standard deviations, and which columns are constant."""
+    mean, scale = X.mean(axis=0), X.std(axis=0)
+    constant = scale <= 1e-13 * np.abs(X).max(axis=0)
+    scale = np.where(constant, 1.0, scale)
+    found = np.flatnonzero(constant).tolist()
+    spread = float(y.std())
+    if not labels or not spread > 1e-13 * float(np.abs(y).max()):
+        return Scaling(mean, scale), found
+    return Scaling(mean, scale, float(y.mean()), spread), found
+
+
+def _standardized(X: Array, y: Array, by: Scaling) -> tuple[Array, Array]:
+    return (X - by.mean) / by.scale, (y - by.label_mean) / by.label_scale
+
+
+def _feature_title(table: Columns, column: int, feature: int) -> str:
+    """Title of a feature by its place among the features."""
+    return table.title(feature + (feature >= column))
+
+
+def _unevenness(table: Columns, column: int, X: Array) -> tuple[str, ...]:
+    """A sentence where columns differ in size so much that it decides what is learned first."""
+    with np.errstate(over="ignore"):
+        sizes = np.sqrt(np.mean(X * X, axis=0))
+    there = np.flatnonzero((sizes > 0) & np.isfinite(sizes))
+    if there.size < 2:
+        return ()
+    large, small = there[np.argmax(sizes[there])], there[np.argmin(sizes[there])]
+    ratio = sizes[large] / sizes[small]
+    if not ratio > UNEVEN:
+        return ()
+    return (
+        f"Columns differ in size by a factor {ratio:,.3g} "
+        f"({_feature_title(table, column, int(large))} {sizes[large]:.3g}, "
+        f"{_feature_title(table, column, int(small))} {sizes[small]:.3g} in quadratic mean): "
+        "neurons turn first to the large ones, whatever these say about the label; "
+        "--standardize centres and scales all columns.",
+    )
+
+
+def _first_sentence(
+    table: Columns,
+    column: int,
+    label: str | int | None,
+    meaning: Meaning,
+    loss: Loss,
+    follows: bool,
+    standardize: bool,
+) -> str:
+    """Label, classes, loss and scaling."""
+    where = ", the last column" if label is None and not table.arrays else ""
+    said = f"Label {table.title(column)}{where}: "
+    if meaning.classes:
+        said += f"{meaning.positive} is +1, {meaning.negative} is -1; "
+        said += f"two classes, so the loss is {loss.name}" if follows else f"loss {loss.name}"
+    else:
+        said += f"numbers, so the loss is {loss.name}" if follows else f"numbers, loss {loss.name}"
+    if not standardize:
+        return f"{said}; columns as they are."
+    scaled = "columns" if meaning.classes or loss.margin else "columns and label"
+    return f"{said}; {scaled} centred and scaled by standard deviations."
