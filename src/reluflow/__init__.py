@@ -52,6 +52,15 @@ if TYPE_CHECKING:
     from reluflow.prediction import JumpProcess, OrthogonalProcess, algorithm1, limit
     from reluflow.problem import Problem, datasets, losses
     from reluflow.problem.losses import Loss
+    from reluflow.problem.tables import (
+        FileDirection,
+        Scaling,
+        TableNotes,
+        UnseenScores,
+        notes_of,
+        to_file_units,
+        unseen_scores,
+    )
     from reluflow.sweeps.sweep import sweep
     from reluflow.sweeps.table import Table, read_table
     from reluflow.trajectory import (
@@ -90,6 +99,9 @@ _HOLDS = {
     "reluflow.problem": "Problem",
     "reluflow.problem.datasets": "datasets",
     "reluflow.problem.losses": "losses Loss",
+    "reluflow.problem.tables": (
+        "FileDirection Scaling TableNotes UnseenScores notes_of to_file_units unseen_scores"
+    ),
     "reluflow.report": "report",
     "reluflow.sweeps": "Table read_table sweep",
     "reluflow.torch": "torch",
@@ -106,6 +118,7 @@ __all__ = [
     "Entry",
     "Explanation",
     "ExtremalVectors",
+    "FileDirection",
     "Hypothesis",
     "JumpProcess",
     "LinearMargin",
@@ -122,12 +135,15 @@ __all__ = [
     "Report",
     "Reproduction",
     "Save",
+    "Scaling",
     "States",
     "Stationarity",
     "Status",
     "Stop",
     "Table",
+    "TableNotes",
     "Trajectory",
+    "UnseenScores",
     "Verdict",
     "__version__",
     "algorithm1",
@@ -156,6 +172,7 @@ __all__ = [
     "max_G",
     "max_margin",
     "min_norm",
+    "notes_of",
     "optimum",
     "papers",
     "phases",
@@ -167,7 +184,9 @@ __all__ = [
     "stationarity",
     "stationary",
     "sweep",
+    "to_file_units",
     "torch",
+    "unseen_scores",
     "when",
     "write_certificate",
 ]

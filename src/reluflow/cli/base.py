@@ -101,7 +101,7 @@ def _known_data(incomplete: str) -> list[str]:
         for path in sorted(folder.iterdir()):
             if path.is_dir() or path.suffix in (*SUFFIXES, ".toml", ".nc"):
                 files.append(f"{path}/" if path.is_dir() else str(path))
-    return [word for word in [*names(), *files] if word.startswith(incomplete)]
+    return [name for name in [*names(), *files] if name.startswith(incomplete)]
 
 
 DataName = Annotated[

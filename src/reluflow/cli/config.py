@@ -3,7 +3,7 @@
 .. code-block:: toml
 
     [data]
-    source = "three-points"   # a built-in name, or a .csv or .npz file beside this one
+    source = "three-points"   # a built-in name, or a file with data beside this one
     loss = "square"           # and any other option of the dataset
 
     [network]

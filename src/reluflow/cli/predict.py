@@ -104,8 +104,8 @@ class Prediction:
 
     def _vectors(self) -> list[str]:
         found, fates = self.extremal, self.fates
-        word = "all" if found.exact else "found, perhaps not all"
-        lines = [f"Extremal vectors, to which small neurons turn: {len(found)} ({word})"]
+        extent = "all" if found.exact else "found, perhaps not all"
+        lines = [f"Extremal vectors, to which small neurons turn: {len(found)} ({extent})"]
         share = found.basin_fractions
         for i in range(min(len(found), _ROWS)):
             w = " ".join(f"{x: .4f}" for x in found.vectors[i, :_ENTRIES])

@@ -19,7 +19,7 @@ from reluflow.runtime.plain import to_plain
 from reluflow.trajectory import Trajectory, every, geometric
 
 MAX_NUMBERS = 500_000_000  # weights of a start, or of all records of a run, held in memory
-_KEEP = 20_000_000  # numbers up to which whole networks are recorded by default
+_KEEP = 20_000_000  # numbers up to which whole networks are recording by default
 _RECORDS = 200  # records aimed at by default
 _RATIO = 1.05
 
@@ -106,10 +106,10 @@ def simulate(
     path = _target(out)
     problem = problem_of(config)
     net = start_of(config, problem)
-    recorded = _recorded(config, problem)
+    recording = _recording_options(config, problem)
     key = _key(config, problem, net)
     if path.exists() and not overwrite:
-        return Simulated(_stored(path, key), path, "before", problem)
+        return Simulated(_read_finished(path, key), path, "before", problem)
     _check_place(path)
     checkpoint = path.with_name(f"{path.name}.{key[:12]}.checkpoint")
     resumed = checkpoint.exists()
@@ -118,7 +118,7 @@ def simulate(
         problem,
         net,
         {
-            **recorded,
+            **recording,
             "progress": progress,
             "checkpoint": checkpoint,
             "checkpoint_seconds": checkpoint_seconds,
@@ -174,7 +174,7 @@ def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) 
     )
 
 
-def _recorded(config: Config, problem: Problem) -> dict[str, Any]:
+def _recording_options(config: Config, problem: Problem) -> dict[str, Any]:
     """The arguments save, observe and states, with defaults that suit curves and animations."""
     save, run = config.save, config.run
     observe: Any = save.observe or None
@@ -244,7 +244,7 @@ def _check_place(path: Path) -> None:
         raise ReluflowError(f"cannot write {path}: {why}, give another -o") from None
 
 
-def _stored(path: Path, key: str) -> Trajectory:
+def _read_finished(path: Path, key: str) -> Trajectory:
     """The finished run of these settings, or a sentence saying what is there instead."""
     try:
         run = Trajectory.load(path)

@@ -230,16 +230,10 @@ class Problem:
         "Label 'kind', the last column: pear is +1, fig is -1; two classes, so the loss is \
 logistic; columns as they are."
         """
-        from reluflow.problem.tables import read_problem
+        from reluflow.problem.tables import Choices, read_problem
 
-        return read_problem(
-            cls,
-            table,
+        asked = Choices(
             loss=loss,
-            leak=leak,
-            reduction=reduction,
-            bias=bias,
-            smoothing=smoothing,
             label=label,
             classes=classes,
             one_vs_rest=one_vs_rest,
@@ -250,6 +244,8 @@ logistic; columns as they are."
             split_seed=split_seed,
             max_bytes=max_bytes,
         )
+        options = {"leak": leak, "reduction": reduction, "bias": bias, "smoothing": smoothing}
+        return read_problem(cls, table, asked, **options)
 
     @property
     def n(self) -> int:

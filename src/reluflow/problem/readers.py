@@ -26,7 +26,7 @@ from reluflow.errors import ReluflowError
 
 #: Endings of the files that can be read.
 SUFFIXES = (".csv", ".tsv", ".parquet", ".xlsx", ".npz")
-#: Largest file, and largest array, a reader takes unless told otherwise.
+#: Largest file, and largest array, a reader takes by default.
 MAX_BYTES = 1 << 30
 _UNREADABLE = (
     zipfile.BadZipFile,

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from reluflow.arrays import AnyArray, Array, Indices, Mask
+from reluflow.arrays import AnyArray, Array, Mask
 from reluflow.errors import ReluflowError
 from reluflow.problem.losses import Loss, as_loss
-from reluflow.problem.readers import MAX_BYTES, Columns, blank_cells, is_number, read_columns
+from reluflow.problem.readers import Columns, blank_cells, is_number, read_columns
 from reluflow.runtime.words import count, join, number, plural
 
 if TYPE_CHECKING:
@@ -204,79 +204,71 @@ def class_names(cells: AnyArray) -> AnyArray:
     return np.array([None if v is None else str(v) for v in cells], dtype=object)
 
 
-def read_problem(
-    make: type[Problem],
-    source: Any,
-    *,
-    label: str | int | None = None,
-    classes: str | Sequence[Any] | None = None,
-    one_vs_rest: Any = None,
-    standardize: bool = False,
-    drop_missing: bool = False,
-    test: Any = None,
-    holdout: float | None = None,
-    split_seed: int = 0,
-    loss: str | Loss | None = None,
-    leak: float = 0.0,
-    reduction: str = "mean",
-    bias: float | None = None,
-    smoothing: float = 0.0,
-    max_bytes: int = MAX_BYTES,
-) -> Problem:
-    """The problem in a table; see :meth:`reluflow.Problem.from_table`, which calls this."""
-    if test is not None and holdout is not None:
+@dataclass(frozen=True)
+class Choices:
+    """What was asked for: the options of :meth:`reluflow.Problem.from_table` that read a table."""
+
+    loss: str | Loss | None
+    label: str | int | None
+    classes: str | Sequence[Any] | None
+    one_vs_rest: Any
+    standardize: bool
+    drop_missing: bool
+    test: Any
+    holdout: float | None
+    split_seed: int
+    max_bytes: int
+
+
+class Rows(NamedTuple):
+    """Samples, and what is to be said about how they were chosen."""
+
+    X: Array
+    y: Array
+    notes: tuple[str, ...] = ()
+
+    def standardize(self, by: Scaling) -> Rows:
+        """The rows in units of mean and standard deviation."""
+        X, y = (self.X - by.mean) / by.scale, (self.y - by.label_mean) / by.label_scale
+        return Rows(X, y, self.notes)
+
+
+def read_problem(make: type[Problem], source: Any, asked: Choices, **options: Any) -> Problem:
+    """The problem in a table; ``options`` are those of the problem itself, such as ``bias``."""
+    if asked.test is not None and asked.holdout is not None:
         raise ReluflowError("test and holdout contradict each other: give one of them")
-    table = read_columns(source, max_bytes)
-    column = _label_column(table, label)
-    given = None if loss is None else as_loss(loss)
-    meaning, remark = _meaning(table, column, classes, one_vs_rest, given)
-    X, y, notes = _samples(table, column, meaning, drop_missing)
-    chosen = given or as_loss("logistic" if meaning.classes else "half_square")
-    held = None
-    if test is not None:
-        held = _test_samples(table, column, meaning, test, drop_missing, max_bytes)
-        notes += held[2]
-    elif holdout is not None:
-        kept, out = _split(y if meaning.classes else np.zeros(len(y)), holdout, split_seed)
-        held = (X[out], y[out], ())
-        notes += (
-            f"{len(out):,} of {len(y):,} rows are held out, drawn with split_seed {split_seed}.",
-        )
-        X, y = X[kept], y[kept]
-    _check_classes(table, y, chosen)
+    table = read_columns(source, asked.max_bytes)
+    column = _label_column(table, asked.label)
+    given = None if asked.loss is None else as_loss(asked.loss)
+    meaning, remarks = _decide_meaning(table, column, asked.classes, asked.one_vs_rest, given)
+    options["loss"] = loss = given or as_loss("logistic" if meaning.classes else "half_square")
+    rows, held = _read_rows(table, column, meaning, asked.drop_missing), None
+    if asked.test is not None:
+        held = _read_test(table, column, meaning, asked)
+    elif asked.holdout is not None:
+        rows, held = _hold_out(rows, asked.holdout, asked.split_seed, meaning.classes)
+    _check_both_classes(table, rows.y, loss)
+    remarks += table.notes + rows.notes + (() if held is None else held.notes)
     known: dict[str, Any] = {}
-    if standardize:
-        scaling, constant = _scaling_of(X, y, labels=not chosen.margin and not meaning.classes)
+    if asked.standardize:
+        scaling, constant = _scaling_of(rows, labels=not (loss.margin or meaning.classes))
         known["scaling"] = scaling
-        X, y = _standardized(X, y, scaling)
-        names = [_feature_title(table, column, i) for i in constant]
-        if names:
-            notes += (f"Constant and hence 0 after centring: {join(names)}.",)
+        rows = rows.standardize(scaling)
+        held = None if held is None else held.standardize(scaling)
+        if constant:
+            titles = [_feature_title(table, column, i) for i in constant]
+            remarks += (f"Constant and hence 0 after centring: {join(titles)}.",)
     else:
-        notes += _unevenness(table, column, X)
-    features = tuple(i for i in range(len(table.cells)) if i != column)
+        remarks += _warn_of_uneven_columns(table, column, rows.X)
     if table.names is not None:
-        known["features"] = tuple(table.names[i] for i in features)
-    first = _first_sentence(table, column, label, meaning, chosen, loss is None, standardize)
-    known["notes"] = TableNotes(
-        table.title(column).strip("'"),
-        meaning.positive,
-        meaning.negative,
-        (first, *remark, *table.notes, *notes),
-    )
-    options: dict[str, Any] = {
-        "loss": chosen,
-        "leak": leak,
-        "reduction": reduction,
-        "bias": bias,
-        "smoothing": smoothing,
-    }
+        known["features"] = table.names[:column] + table.names[column + 1 :]
+    first = _first_sentence(table, column, meaning, loss, asked)
+    title = table.title(column).strip("'")
+    known["notes"] = TableNotes(title, meaning.positive, meaning.negative, (first, *remarks))
     name = _name_of(source)
     if held is not None:
-        if standardize:
-            held = (*_standardized(held[0], held[1], scaling), ())
-        known["unseen"] = make(held[0], held[1], name=f"{name}, unseen rows", **options)
-    return make(X, y, name=name, known=known, **options)
+        known["unseen"] = make(held.X, held.y, name=f"{name}, unseen rows", **options)
+    return make(rows.X, rows.y, name=name, known=known, **options)
 
 
 def _name_of(source: Any) -> str:
@@ -309,13 +301,16 @@ def _label_column(table: Columns, label: str | int | None) -> int:
     raise ReluflowError(f"{table.source} has no column {label!r}: {hint}")
 
 
-def _meaning(
+def _decide_meaning(
     table: Columns, column: int, classes: Any, one_vs_rest: Any, loss: Loss | None
 ) -> tuple[Meaning, tuple[str, ...]]:
     """What the labels mean, and a remark where that could be taken otherwise."""
     cells = table.cells[column]
+    plain = cells.dtype != object and classes is None and one_vs_rest is None
+    if plain and len(np.unique(cells)) > 2 * _FEW:  # numbers, and too many to list
+        return Meaning(), ()
     texts = class_names(cells)
-    found = {str(t): int(n) for t, n in zip(*_counted(texts), strict=True)}
+    found = {str(t): int(n) for t, n in zip(*_count_classes(texts), strict=True)}
     if classes is not None and one_vs_rest is not None:
         raise ReluflowError("classes and one_vs_rest contradict each other: give one of them")
     if one_vs_rest is not None:
@@ -339,7 +334,7 @@ def _meaning(
             "that column or encode it, or name two classes with classes= (--classes A,B)"
         )
     if len(found) > 2:
-        _refuse_many(table, column, found)
+        _refuse_many_classes(table, column, found)
     if len(found) < 2:
         one = next(iter(found), "none")
         raise ReluflowError(
@@ -354,7 +349,7 @@ def _is_text(cell: str) -> bool:
     return not is_number(cell)
 
 
-def _counted(texts: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _count_classes(texts: AnyArray) -> tuple[AnyArray, AnyArray]:
     there = np.array([t for t in texts if t is not None], dtype=str)
     return np.unique(there, return_counts=True)
 
@@ -394,7 +389,7 @@ def _meaning_of_numbers(
     return Meaning(), ()
 
 
-def _refuse_many(table: Columns, column: int, found: dict[str, int]) -> None:
+def _refuse_many_classes(table: Columns, column: int, found: dict[str, int]) -> None:
     listed = join([f"{name} ({n})" for name, n in found.items()], _FEW)
     first, second = sorted(found, key=lambda name: -found[name])[:2]
     raise ReluflowError(
@@ -404,10 +399,8 @@ def _refuse_many(table: Columns, column: int, found: dict[str, int]) -> None:
     )
 
 
-def _samples(
-    table: Columns, column: int, meaning: Meaning, drop: bool
-) -> tuple[Array, Array, tuple[str, ...]]:
-    """X, y and sentences on rows that were left out."""
+def _read_rows(table: Columns, column: int, meaning: Meaning, drop: bool) -> Rows:
+    """The rows of a table that belong to the problem."""
     y, here = meaning.labels(table.cells[column], table.source)
     features = [i for i in range(len(table.cells)) if i != column]
     notes: tuple[str, ...] = ()
@@ -436,7 +429,7 @@ def _samples(
         raise ReluflowError(
             f"{table.source} has no row without a blank cell: remove the columns that are empty"
         )
-    return X[keep], y[keep], notes
+    return Rows(X[keep], y[keep], notes)
 
 
 def _short_place(table: Columns, row: int, column: int) -> str:
@@ -459,11 +452,9 @@ def _numbers(table: Columns, column: int) -> Array:
     return np.array([np.nan if cell is None else float(cell) for cell in cells])
 
 
-def _test_samples(
-    table: Columns, column: int, meaning: Meaning, test: Any, drop: bool, max_bytes: int
-) -> tuple[Array, Array, tuple[str, ...]]:
-    """X and y of a table of unseen rows, its columns in the order of the first table."""
-    other = read_columns(test, max_bytes)
+def _read_test(table: Columns, column: int, meaning: Meaning, asked: Choices) -> Rows:
+    """The rows of a table to test on, its columns in the order of the first table."""
+    other = read_columns(asked.test, asked.max_bytes)
     if table.names is not None and other.names is not None:
         missing = [name for name in table.names if name not in other.names]
         if missing:
@@ -478,13 +469,14 @@ def _test_samples(
             f"{other.source} has {len(other.cells)} columns, expected {len(table.cells)} as in "
             f"{table.source}"
         )
-    X, y, notes = _samples(other, column, meaning, drop)
-    said = [f"{len(y):,} unseen rows are those of {other.source}.", *notes]
-    return X, y, tuple(said)
+    rows = _read_rows(other, column, meaning, asked.drop_missing)
+    note = f"{len(rows.y):,} unseen rows are those of {other.source}."
+    return rows._replace(notes=(note, *rows.notes))
 
 
-def _split(strata: Array, share: Any, seed: int) -> tuple[Indices, Indices]:
-    """Rows to train on and rows to hold out, the same share of each class."""
+def _hold_out(rows: Rows, share: Any, seed: int, by_class: bool) -> tuple[Rows, Rows]:
+    """Rows to train on and rows to test on, the same share of each class."""
+    X, y, notes = rows
     try:
         held = float(share)
     except (TypeError, ValueError):
@@ -493,19 +485,20 @@ def _split(strata: Array, share: Any, seed: int) -> tuple[Indices, Indices]:
         raise ReluflowError(f"holdout is a share of the rows between 0 and 1, got {share!r}")
     rng = np.random.default_rng(seed)
     out: list[int] = []
-    for value in np.unique(strata):
-        rows = rng.permutation(np.flatnonzero(strata == value))
-        out += rows[: round(held * len(rows))].tolist()
-    if not 0 < len(out) < len(strata):
+    for label in np.unique(y) if by_class else [None]:
+        members = np.flatnonzero(y == label) if by_class else np.arange(len(y))
+        out += rng.permutation(members)[: round(held * len(members))].tolist()
+    if not 0 < len(out) < len(y):
         raise ReluflowError(
-            f"holdout={held:g} of {count(len(strata), 'row')} leaves {len(strata) - len(out)} to "
-            f"train on and {len(out)} to test: give another share"
+            f"holdout={held:g} of {count(len(y), 'row')} leaves {len(y) - len(out)} to train on "
+            f"and {len(out)} to test: give another share"
         )
-    kept = np.setdiff1d(np.arange(len(strata)), out)
-    return kept, np.sort(np.array(out, dtype=np.int64))
+    out.sort()
+    note = f"{len(out):,} of {len(y):,} rows are held out, drawn with split_seed {seed}."
+    return Rows(np.delete(X, out, 0), np.delete(y, out), notes), Rows(X[out], y[out], (note,))
 
 
-def _check_classes(table: Columns, y: Array, loss: Loss) -> None:
+def _check_both_classes(table: Columns, y: Array, loss: Loss) -> None:
     if loss.margin and abs(y[0]) == 1.0 and (y == y[0]).all():
         raise ReluflowError(
             f"{table.source} has one class only, all labels are {y[0]:+g}: expected -1 and +1 for "
@@ -513,8 +506,12 @@ def _check_classes(table: Columns, y: Array, loss: Loss) -> None:
         )
 
 
-def _scaling_of(X: Array, y: Array, labels: bool) -> tuple[Scaling, list[int]]:
-    """Means and standard deviations, and which columns are constant."""
+def _scaling_of(rows: Rows, labels: bool) -> tuple[Scaling, list[int]]:
+    """Means and standard deviations, those of labels too if asked for; which columns are constant.
+
+    A column whose deviation is a rounding error of its size counts as constant.
+    """
+    X, y, _ = rows
     mean, scale = X.mean(axis=0), X.std(axis=0)
     constant = scale <= 1e-13 * np.abs(X).max(axis=0)
     scale = np.where(constant, 1.0, scale)
@@ -525,16 +522,12 @@ def _scaling_of(X: Array, y: Array, labels: bool) -> tuple[Scaling, list[int]]:
     return Scaling(mean, scale, float(y.mean()), spread), found
 
 
-def _standardized(X: Array, y: Array, by: Scaling) -> tuple[Array, Array]:
-    return (X - by.mean) / by.scale, (y - by.label_mean) / by.label_scale
-
-
 def _feature_title(table: Columns, column: int, feature: int) -> str:
     """Title of a feature by its place among the features."""
     return table.title(feature + (feature >= column))
 
 
-def _unevenness(table: Columns, column: int, X: Array) -> tuple[str, ...]:
+def _warn_of_uneven_columns(table: Columns, column: int, X: Array) -> tuple[str, ...]:
     """A sentence where columns differ in size so much that it decides what is learned first."""
     with np.errstate(over="ignore"):
         sizes = np.sqrt(np.mean(X * X, axis=0))
@@ -546,7 +539,7 @@ def _unevenness(table: Columns, column: int, X: Array) -> tuple[str, ...]:
     if not ratio > UNEVEN:
         return ()
     return (
-        f"Columns differ in size by a factor {ratio:,.3g} "
+        f"Columns differ in size by a factor {float(f'{ratio:.3g}'):,g} "
         f"({_feature_title(table, column, int(large))} {sizes[large]:.3g}, "
         f"{_feature_title(table, column, int(small))} {sizes[small]:.3g} in quadratic mean): "
         "neurons turn first to the large ones, whatever these say about the label; "
@@ -555,23 +548,18 @@ def _unevenness(table: Columns, column: int, X: Array) -> tuple[str, ...]:
 
 
 def _first_sentence(
-    table: Columns,
-    column: int,
-    label: str | int | None,
-    meaning: Meaning,
-    loss: Loss,
-    follows: bool,
-    standardize: bool,
+    table: Columns, column: int, meaning: Meaning, loss: Loss, asked: Choices
 ) -> str:
     """Label, classes, loss and scaling."""
-    where = ", the last column" if label is None and not table.arrays else ""
+    where = ", the last column" if asked.label is None and not table.arrays else ""
+    follows = asked.loss is None
     said = f"Label {table.title(column)}{where}: "
     if meaning.classes:
         said += f"{meaning.positive} is +1, {meaning.negative} is -1; "
         said += f"two classes, so the loss is {loss.name}" if follows else f"loss {loss.name}"
     else:
         said += f"numbers, so the loss is {loss.name}" if follows else f"numbers, loss {loss.name}"
-    if not standardize:
+    if not asked.standardize:
         return f"{said}; columns as they are."
     scaled = "columns" if meaning.classes or loss.margin else "columns and label"
     return f"{said}; {scaled} centred and scaled by standard deviations."

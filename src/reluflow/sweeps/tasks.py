@@ -151,11 +151,11 @@ def resolve(name: str) -> Task:
     if name in RUNS:
         return RunTask(name)
     if ":" in name:
-        return FunctionTask(name, _imported(name))
+        return FunctionTask(name, _import_function(name))
     return ClaimTask(name, _claim(name))
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def _import_function(name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     try:
         found: Any = importlib.import_module(module)

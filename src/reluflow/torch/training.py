@@ -98,11 +98,11 @@ class Batches:
                 mirrored.to(images.device)[:, None, None, None], images.flip(2), images
             )
         if recipe.crop:
-            images = _shifted(images, recipe.crop, generator)
+            images = _shift(images, recipe.crop, generator)
         return self.normalized(images)
 
 
-def _shifted(images: Tensor, most: int, generator: torch.Generator) -> Tensor:
+def _shift(images: Tensor, most: int, generator: torch.Generator) -> Tensor:
     """Each image shifted by its own (dy, dx), black where nothing is known."""
     n, height, width, _ = images.shape
     padded = nn.functional.pad(images, (0, 0, most, most, most, most))
@@ -194,7 +194,7 @@ def train(
     records = _restore(saved, model, optimizer)
     last = recipe.epochs if until is None else min(until, recipe.epochs)
     if not records:
-        records = [{"epoch": 0, **_looked(look, look_at, 0, model)}]
+        records = [{"epoch": 0, **_look(look, look_at, 0, model)}]
         saved.write(_state(model, optimizer, records))
     began, first = time.monotonic(), len(records) - 1
     with Interrupt() as stop, Progress(last, "train", progress) as bar:
@@ -205,7 +205,7 @@ def train(
                     "epoch": epoch,
                     "loss": loss,
                     "right": right,
-                    **_looked(look, look_at, epoch, model),
+                    **_look(look, look_at, epoch, model),
                 }
             )
             saved.write(_state(model, optimizer, records))
@@ -215,7 +215,7 @@ def train(
     return records
 
 
-def _looked(look: Look | None, at: Sequence[int], epoch: int, model: nn.Module) -> dict[str, Any]:
+def _look(look: Look | None, at: Sequence[int], epoch: int, model: nn.Module) -> dict[str, Any]:
     return {} if look is None or epoch not in at else dict(look(epoch, model))
 
 

@@ -43,7 +43,7 @@ def certify(
 
     run = None
     if Path(what).suffix.lower() == ".nc":
-        run = _stored(what, list(about.given()))
+        run = _read_run(what, list(about.given()))
         problem = run.problem
     else:
         problem = about.problem(what)
@@ -80,7 +80,7 @@ def _grades(folder: Path) -> str:
     return ": " + ", ".join(f"{c.kind} {c.grade}" for c in made) if made else ""
 
 
-def _stored(what: str, given: list[str]) -> Trajectory:
+def _read_run(what: str, given: list[str]) -> Trajectory:
     """A stored run, which has its problem with it."""
     from reluflow.trajectory import Trajectory
 

@@ -112,11 +112,11 @@ def simulate(
         from reluflow.report.animate import animate
 
         files.append(str(animate(done.run, animation)))
-    told = done.to_dict()
+    made = done.to_dict()
     if as_json:
-        print_json({**told, "files": files})
+        print_json({**made, "files": files})
     else:
-        _print_run(told, files)
+        _print_run(made, files)
     raise typer.Exit(0 if done.run.status.ok else 1)
 
 
