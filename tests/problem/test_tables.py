@@ -113,7 +113,10 @@ def test_label_refusals(write, text, label, message):
     [(";", "mine.csv", "semicolons"), ("\t", "mine.csv", "tabs"), ("\t", "mine.tsv", "tabs")],
 )
 def test_separators(write, sign, name, word):
-    problem = Problem.from_table(write(FRUIT.replace(",", sign), name))
+    text = FRUIT.replace(",", sign)
+    if name.endswith(".tsv"):
+        text = text.replace("size", "size, weight; by hand, in kg")
+    problem = Problem.from_table(write(text, name))
     np.testing.assert_array_equal(problem.X, [[1, 2], [2, 1], [-1, 1], [3, 2]])
     assert f"Columns are separated by {word}." in notes_of(problem)
 
@@ -231,6 +234,14 @@ def test_refusals_of_options(write, options, message):
     with pytest.raises(ReluflowError, match=message) as refusal:
         Problem.from_table(write(IRIS), **options)
     assert "\n" not in str(refusal.value)
+
+
+def test_labels_that_are_no_classes(write):
+    names = "".join(f"{i},{i},n{i}\n" for i in range(30))
+    with pytest.raises(ReluflowError, match="has 30 different texts in 'who': expected numbers or"):
+        Problem.from_table(write("a,b,who\n" + names))
+    with pytest.raises(ReluflowError, match="has no label: 'y' is blank"):
+        Problem.from_table(write("a,b,y\n1,2,\n3,4,\n"))
 
 
 def test_labels_of_mixed_kinds_are_refused_where_they_stand(write):

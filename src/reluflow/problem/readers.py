@@ -155,7 +155,7 @@ def _without_index(table: Columns) -> Columns:
         return table
     cells = table.cells[0]
     whole = cells.dtype == object or bool(np.all(cells == np.rint(cells)))
-    if len(table.cells) > 1 and whole and len(set(cells.tolist())) == len(table):
+    if len(table.cells) > 2 and whole and len(set(cells.tolist())) == len(table):
         note = "The first column has no name and tells the rows apart: left out as an index."
         return table.without(0, note)
     return replace(table, names=("column 1", *table.names[1:]))
@@ -220,6 +220,8 @@ def _parse(file: IO[str], path: Path) -> Columns:
 
 def _separator(line: str, path: Path) -> str:
     """What separates the columns of a file with this first line."""
+    if path.suffix.lower() == ".tsv" and "\t" in line:
+        return "\t"
     cells = line.count(",") + 1
     for sign in (";", "\t"):
         parts = [part.strip() for part in line.split(sign)]
