@@ -218,7 +218,7 @@ def read_problem(make: type[Problem], source: Any, asked: Choices, **options: An
         remarks += _warn_of_uneven_columns(table, column, rows.X)
     if table.names is not None:
         known["features"] = table.names[:column] + table.names[column + 1 :]
-    first = _first_sentence(table, column, meaning, loss, asked)
+    first = _first_sentence(table, column, meaning, loss, asked, known.get("scaling"))
     title = table.title(column) if table.names is None else table.names[column]
     known["notes"] = TableNotes(title, meaning.positive, meaning.negative, (first, *remarks))
     name = _name_of(source)
@@ -406,7 +406,12 @@ def _warn_of_uneven_columns(table: Columns, column: int, X: Array) -> tuple[str,
 
 
 def _first_sentence(
-    table: Columns, column: int, meaning: Meaning, loss: Loss, asked: Choices
+    table: Columns,
+    column: int,
+    meaning: Meaning,
+    loss: Loss,
+    asked: Choices,
+    scaling: Scaling | None,
 ) -> str:
     """Label, classes, loss and scaling."""
     where = ", the last column" if asked.label is None and not table.arrays else ""
@@ -417,7 +422,8 @@ def _first_sentence(
         said += f"two classes, so the loss is {loss.name}" if follows else f"loss {loss.name}"
     else:
         said += f"numbers, so the loss is {loss.name}" if follows else f"numbers, loss {loss.name}"
-    if not asked.standardize:
+    if scaling is None:
         return f"{said}; columns as they are."
-    scaled = "columns" if meaning.classes or loss.margin else "columns and label"
+    plain = (scaling.label_mean, scaling.label_scale) == (0.0, 1.0)
+    scaled = "columns" if plain else "columns and label"
     return f"{said}; {scaled} centred and scaled by standard deviations."
