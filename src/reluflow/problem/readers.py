@@ -83,10 +83,6 @@ class Columns:
             return f"{self.source} line {self.lines[row]} column {column + 1}"
         return f"{self.source}: row {row + 1} of {self.title(column)}"
 
-    def blanks(self, column: int) -> Mask:
-        """Which cells of a column have no value."""
-        return blank_cells(self.cells[column])
-
     def without(self, column: int, note: str) -> Columns:
         """The table without a column, and a note that says so."""
         kept = [i for i in range(len(self.cells)) if i != column]
