@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reluflow.errors import ReluflowError
-from reluflow.torch.need import need_torch
+from reluflow.torch import need_torch
 
 MODELS = ("MLP 784-256-10", "CNN of three convolutions, 64 x 32")
 

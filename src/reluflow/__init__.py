@@ -1,6 +1,7 @@
 """What a two-layer ReLU network learns when training starts from small weights.
 
-Public names are imported on first use, so that ``import reluflow`` stays quick.
+Public names, result types included, are imported on first use, so that ``import reluflow`` stays
+quick.
 """
 
 from __future__ import annotations
@@ -14,18 +15,31 @@ from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
     from reluflow import claims, landscape, optimum, papers, prediction, report, torch
-    from reluflow.claims.certify import certify
-    from reluflow.claims.ledger import ledger
+    from reluflow.claims import Hypothesis, Verdict, certify, ledger
+    from reluflow.claims.ledger import Entry
     from reluflow.descent.descend import descend
     from reluflow.explanation.explain import explain
+    from reluflow.explanation.explanation import Explanation
     from reluflow.gradientflow.flow import flow
-    from reluflow.gradientflow.stops import loss_below, settled, stationary
-    from reluflow.landscape.align import align
-    from reluflow.landscape.bound import max_G
-    from reluflow.landscape.early import early
-    from reluflow.landscape.extremal import extremal_vectors
+    from reluflow.gradientflow.stops import Stop, loss_below, settled, stationary
+    from reluflow.landscape import (
+        Alignment,
+        ExtremalVectors,
+        MaxG,
+        align,
+        early,
+        extremal_vectors,
+        max_G,
+    )
     from reluflow.network import Network, axis_start, initialize
     from reluflow.optimum import (
+        KKT,
+        Certificate,
+        LinearMargin,
+        MinNorm,
+        NetworkMargin,
+        Report,
+        Stationarity,
         certificates,
         check_certificate,
         kkt,
@@ -34,70 +48,103 @@ if TYPE_CHECKING:
         stationarity,
         write_certificate,
     )
-    from reluflow.papers.reproduce import reproduce
-    from reluflow.prediction.limit import limit
-    from reluflow.prediction.orthogonal import algorithm1
-    from reluflow.prediction.process import JumpProcess
+    from reluflow.papers.reproduce import Reproduction, reproduce
+    from reluflow.prediction import JumpProcess, OrthogonalProcess, algorithm1, limit
     from reluflow.problem import Problem, datasets, losses
+    from reluflow.problem.losses import Loss
+    from reluflow.problem.tables import (
+        FileDirection,
+        Scaling,
+        TableNotes,
+        UnseenScores,
+        notes_of,
+        to_file_units,
+        unseen_scores,
+    )
     from reluflow.sweeps.sweep import sweep
-    from reluflow.sweeps.table import read_table
-    from reluflow.trajectory import Trajectory, cosines, every, geometric, when
-    from reluflow.trajectory.phases import phases
+    from reluflow.sweeps.table import Table, read_table
+    from reluflow.trajectory import (
+        Observable,
+        Status,
+        Trajectory,
+        cosines,
+        every,
+        geometric,
+        when,
+    )
+    from reluflow.trajectory.phases import Phases, phases
+    from reluflow.trajectory.save import Save
+    from reluflow.trajectory.states import States
 
-# name -> module that holds it
-_HOMES = {
-    "Problem": "reluflow.problem",
-    "losses": "reluflow.problem.losses",
-    "datasets": "reluflow.problem.datasets",
-    "Network": "reluflow.network",
-    "initialize": "reluflow.network",
-    "axis_start": "reluflow.network",
-    "descend": "reluflow.descent.descend",
-    "flow": "reluflow.gradientflow.flow",
-    "loss_below": "reluflow.gradientflow.stops",
-    "settled": "reluflow.gradientflow.stops",
-    "stationary": "reluflow.gradientflow.stops",
-    "phases": "reluflow.trajectory.phases",
-    "Trajectory": "reluflow.trajectory",
-    "cosines": "reluflow.trajectory",
-    "every": "reluflow.trajectory",
-    "geometric": "reluflow.trajectory",
-    "when": "reluflow.trajectory",
-    "landscape": "reluflow.landscape",
-    "extremal_vectors": "reluflow.landscape.extremal",
-    "max_G": "reluflow.landscape.bound",
-    "align": "reluflow.landscape.align",
-    "early": "reluflow.landscape.early",
-    "limit": "reluflow.prediction.limit",
-    "algorithm1": "reluflow.prediction.orthogonal",
-    "JumpProcess": "reluflow.prediction.process",
-    "max_margin": "reluflow.optimum",
-    "min_norm": "reluflow.optimum",
-    "kkt": "reluflow.optimum",
-    "stationarity": "reluflow.optimum",
-    "certificates": "reluflow.optimum",
-    "write_certificate": "reluflow.optimum",
-    "check_certificate": "reluflow.optimum",
-    "certify": "reluflow.claims.certify",
-    "prediction": "reluflow.prediction",
-    "claims": "reluflow.claims",
-    "papers": "reluflow.papers",
-    "report": "reluflow.report",
-    "torch": "reluflow.torch",
-    "optimum": "reluflow.optimum",
-    "sweep": "reluflow.sweeps.sweep",
-    "read_table": "reluflow.sweeps.table",
-    "reproduce": "reluflow.papers.reproduce",
-    "ledger": "reluflow.claims.ledger",
-    "explain": "reluflow.explanation.explain",
+# module -> the public names it holds; its own name stands for the module itself
+_HOLDS = {
+    "reluflow.claims": "claims Hypothesis Verdict certify ledger",
+    "reluflow.claims.ledger": "Entry",
+    "reluflow.descent.descend": "descend",
+    "reluflow.explanation.explain": "explain",
+    "reluflow.explanation.explanation": "Explanation",
+    "reluflow.gradientflow.flow": "flow",
+    "reluflow.gradientflow.stops": "Stop loss_below settled stationary",
+    "reluflow.landscape": (
+        "landscape Alignment ExtremalVectors MaxG align early extremal_vectors max_G"
+    ),
+    "reluflow.network": "Network axis_start initialize",
+    "reluflow.optimum": (
+        "optimum KKT Certificate LinearMargin MinNorm NetworkMargin Report Stationarity "
+        "certificates check_certificate kkt max_margin min_norm stationarity write_certificate"
+    ),
+    "reluflow.papers": "papers",
+    "reluflow.papers.reproduce": "Reproduction reproduce",
+    "reluflow.prediction": "prediction JumpProcess OrthogonalProcess algorithm1 limit",
+    "reluflow.problem": "Problem",
+    "reluflow.problem.datasets": "datasets",
+    "reluflow.problem.losses": "losses Loss",
+    "reluflow.problem.tables": (
+        "FileDirection Scaling TableNotes UnseenScores notes_of to_file_units unseen_scores"
+    ),
+    "reluflow.report": "report",
+    "reluflow.sweeps": "Table read_table sweep",
+    "reluflow.torch": "torch",
+    "reluflow.trajectory": "Observable Status Trajectory cosines every geometric when",
+    "reluflow.trajectory.phases": "Phases phases",
+    "reluflow.trajectory.save": "Save",
+    "reluflow.trajectory.states": "States",
 }
 
 __all__ = [
+    "KKT",
+    "Alignment",
+    "Certificate",
+    "Entry",
+    "Explanation",
+    "ExtremalVectors",
+    "FileDirection",
+    "Hypothesis",
     "JumpProcess",
+    "LinearMargin",
+    "Loss",
+    "MaxG",
+    "MinNorm",
     "Network",
+    "NetworkMargin",
+    "Observable",
+    "OrthogonalProcess",
+    "Phases",
     "Problem",
     "ReluflowError",
+    "Report",
+    "Reproduction",
+    "Save",
+    "Scaling",
+    "States",
+    "Stationarity",
+    "Status",
+    "Stop",
+    "Table",
+    "TableNotes",
     "Trajectory",
+    "UnseenScores",
+    "Verdict",
     "__version__",
     "algorithm1",
     "align",
@@ -125,6 +172,7 @@ __all__ = [
     "max_G",
     "max_margin",
     "min_norm",
+    "notes_of",
     "optimum",
     "papers",
     "phases",
@@ -136,12 +184,14 @@ __all__ = [
     "stationarity",
     "stationary",
     "sweep",
+    "to_file_units",
     "torch",
+    "unseen_scores",
     "when",
     "write_certificate",
 ]
 
-make_lazy(__name__, _HOMES)
+make_lazy(__name__, {name: module for module, names in _HOLDS.items() for name in names.split()})
 
 
 def _load_checks() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 class LazyPackage(ModuleType):
     """A package that looks its public names up in ``_homes``: name to module that holds it.
 
-    A name that is also that of a submodule (``reluflow.flow``, the function, lives in the package
-    ``reluflow.flow``) stays the public name, whatever is imported first.
+    Where a submodule has the name of a public function (``reluflow.landscape.align``), the name
+    stays the function's, whatever is imported first.
     """
 
     _homes: Mapping[str, str]

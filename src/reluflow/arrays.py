@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluflow.errors import ReluflowError
+from reluflow.runtime.words import plural
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+AnyArray = NDArray[Any]  # of numbers, text or flags
 Sides = NDArray[np.int8]  # -1, 0 or 1 per sample: the side of a kink a neuron is on
 
 
@@ -36,7 +38,7 @@ def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
         place = ", ".join(str(i) for i in bad[0])
         raise ReluflowError(
             f"{name}[{place}] is {array[tuple(bad[0])]}: expected finite numbers only, "
-            f"drop or fill the {len(bad)} offending entr{'y' if len(bad) == 1 else 'ies'}"
+            f"drop or fill the {len(bad)} offending {plural(len(bad), 'entry', 'entries')}"
         )
     array.setflags(write=False)
     return array
@@ -54,4 +56,5 @@ def row_norms(W: Array) -> Array:
     """Norms of rows, safe for entries as small as the smallest float."""
     top = np.max(np.abs(W), axis=1)
     safe = np.where(top > 0, top, 1.0)
-    return top * np.linalg.norm(W / safe[:, None], axis=1)
+    norms: Array = top * np.linalg.norm(W / safe[:, None], axis=1)
+    return norms

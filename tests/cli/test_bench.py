@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from reluflow import Network, Problem
-from reluflow.cli import bench
+from reluflow.cli.commands import bench
 from reluflow.runtime.plain import json_text
 from reluflow.sweeps import Table
-from reluflow.torch.need import has_torch
+from reluflow.torch import has_torch
 
 QUICK = {"lr": 0.1, "steps": 20, "probe": 5, "asked": 1}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reluflow import datasets, flow, initialize
-from reluflow.cli.options import data_of
+from reluflow.cli.options import DataOptions
 
 
 def reluflow(*arguments, cwd=None):
@@ -118,7 +118,7 @@ def test_certify_takes_the_options_of_the_problem(cli):
     assert verdict("--loss", "square")[0] == "OUT_OF_SCOPE"
     assert verdict("--reduction", "sum")[0] == "OUT_OF_SCOPE"
     Path("points.csv").write_text("x,y\n1,1\n-1,2\n")
-    assert data_of("points.csv", None, None, None, 2.0, None).X[:, 1].tolist() == [2.0, 2.0]
+    assert DataOptions(bias=2.0).problem("points.csv").X[:, 1].tolist() == [2.0, 2.0]
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from reluflow.papers.tk24.figures.dominoes_run import (
     runs_of,
 )
 from reluflow.report.render import compose
-from reluflow.runtime.lock import alone_in
+from reluflow.runtime.files import alone_in
 
 TINY = {**QUICK, "width": 4, "n_train": 400, "n_test": 200, "epochs": 4, "free_iterations": 50}
 

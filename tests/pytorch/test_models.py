@@ -14,8 +14,8 @@ import torch
 
 from reluflow import ReluflowError
 from reluflow.torch import Recipe, ResNet18, SmallCNN, dominoes, train
-from reluflow.torch.batches import Batches, device_of, extract
 from reluflow.torch.models import build
+from reluflow.torch.training import Batches, device_of, extract
 
 
 def published_resnet18():

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reluflow.errors import ReluflowError
-from reluflow.sweeps.axes import read_field
-from reluflow.sweeps.grid import make_grid, seeds_of
+from reluflow.sweeps.grid import make_grid, read_field, seeds_of
 
 
 def points(grid):

@@ -8,7 +8,7 @@ from reluflow.errors import ReluflowError
 from reluflow.report.sweep import plot_sweep
 from reluflow.sweeps import sweep
 from reluflow.sweeps.experiments import jump_error, xor_capture
-from reluflow.sweeps.summary import summary
+from reluflow.sweeps.table import summary
 
 
 @pytest.fixture(scope="module")

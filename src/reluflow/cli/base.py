@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
@@ -17,6 +17,10 @@ from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 from reluflow.runtime.plain import json_text
 
+if TYPE_CHECKING:
+    from reluflow.problem import Problem
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 _shown: list[TextIO] = []  # where JSON goes while --quiet holds back everything else
 
 
@@ -32,11 +36,11 @@ class Interrupted(typer.Abort):
 class App(typer.Typer):
     """Typer, with --quiet in every command."""
 
-    def command(self, name: str | None = None, **named: Any) -> Any:
+    def command(self, name: str | None = None, **named: Any) -> Callable[[Command], Command]:
         """Register a command."""
         register = super().command(name, **named)
 
-        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def decorate(function: Command) -> Command:
             register(_with_quiet(function))
             return function
 
@@ -88,22 +92,23 @@ app = App(
 def _known_data(incomplete: str) -> list[str]:
     """Completions of DATA: built-in names, and files a command reads."""
     from reluflow.problem.datasets import names
+    from reluflow.problem.readers import SUFFIXES
 
     place = Path(incomplete)
     folder = place if incomplete.endswith("/") else place.parent
     files = []
     with contextlib.suppress(OSError):
         for path in sorted(folder.iterdir()):
-            if path.is_dir() or path.suffix in (".csv", ".npz", ".toml", ".nc"):
+            if path.is_dir() or path.suffix in (*SUFFIXES, ".toml", ".nc"):
                 files.append(f"{path}/" if path.is_dir() else str(path))
-    return [word for word in [*names(), *files] if word.startswith(incomplete)]
+    return [name for name in [*names(), *files] if name.startswith(incomplete)]
 
 
 DataName = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A CSV (label last), an .npz with X and y, or a built-in name.",
+        help="A table (.csv, .tsv, .parquet, .xlsx), an .npz with X and y, or a built-in name.",
         autocompletion=_known_data,
     ),
 ]
@@ -142,6 +147,14 @@ def _root(
     ] = False,
 ) -> None:
     pass
+
+
+def print_notes(problem: Problem) -> None:
+    """Say what was assumed when a table was read: the first lines of an answer."""
+    from reluflow.problem.tables import notes_of
+
+    for sentence in notes_of(problem):
+        print(sentence)
 
 
 def print_json(value: Any) -> None:

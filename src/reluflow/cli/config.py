@@ -3,7 +3,7 @@
 .. code-block:: toml
 
     [data]
-    source = "three-points"   # a built-in name, or a .csv or .npz file beside this one
+    source = "three-points"   # a built-in name, or a file with data beside this one
     loss = "square"           # and any other option of the dataset
 
     [network]
@@ -172,10 +172,10 @@ def read_config(
     except ValidationError as error:
         raise ReluflowError(_sentence(error, path, changed)) from None
     if path is not None and ("data", "source") not in changed:
-        beside = Path(path).parent / config.data.source
-        if beside.exists():
-            data = config.data.model_copy(update={"source": str(beside)})
-            return config.model_copy(update={"data": data})
+        near = {"source": config.data.source, "test": config.data.options.get("test", "")}
+        found = {name: Path(path).parent / file for name, file in near.items() if file}
+        update = {name: str(place) for name, place in found.items() if place.exists()}
+        return config.model_copy(update={"data": config.data.model_copy(update=update)})
     return config
 
 

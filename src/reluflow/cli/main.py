@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import pkgutil
 import sys
 from typing import Any, NoReturn
 
 import typer
 
-from reluflow.cli import commands
 from reluflow.cli.base import Interrupted, app
+from reluflow.cli.commands import (  # noqa: F401  each registers its command
+    bench,
+    certify,
+    claims,
+    datasets,
+    explain,
+    predict,
+    probe,
+    reproduce,
+    simulate,
+    sweep,
+)
 from reluflow.errors import ReluflowError
-
-for _module in pkgutil.iter_modules(commands.__path__):
-    importlib.import_module(f"{commands.__name__}.{_module.name}")
 
 
 def main() -> None:

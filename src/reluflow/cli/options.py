@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
+from reluflow.cli.base import Command
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
@@ -19,7 +23,10 @@ Neurons = Annotated[int | None, typer.Option("--m", help="Number of neurons; 200
 
 def scale_option(default: str) -> typer.models.OptionInfo:
     """--scale, whose default is the command's."""
-    return typer.Option("--scale", help=f"Size of the initial weights; {default} by default.")
+    option: typer.models.OptionInfo = typer.Option(
+        "--scale", help=f"Size of the initial weights; {default} by default."
+    )
+    return option
 
 
 LogScale = Annotated[
@@ -36,16 +43,103 @@ Kind = Annotated[
 Seed = Annotated[
     int | None, typer.Option("--seed", help="Seed of the initial weights; 0 by default.")
 ]
-LossName = Annotated[
-    str | None, typer.Option("--loss", help="half_square, square, logistic or exponential.")
-]
-Leak = Annotated[float | None, typer.Option("--leak", help="Slope on negative inputs, 0 to 1.")]
-Reduction = Annotated[str | None, typer.Option("--reduction", help="mean or sum over samples.")]
-Bias = Annotated[float | None, typer.Option("--bias", help="Append a constant feature.")]
 With = Annotated[
     list[str] | None,
     typer.Option("--with", metavar="NAME=VALUE", help="Option of a dataset; may be repeated."),
 ]
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Options of every command that takes DATA, as they were given."""
+
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="half_square, square, logistic or exponential; for files what the labels ask for."
+        ),
+    ] = None
+    leak: Annotated[float | None, typer.Option(help="Slope on negative inputs, 0 to 1.")] = None
+    reduction: Annotated[str | None, typer.Option(help="mean or sum over samples.")] = None
+    bias: Annotated[float | None, typer.Option(help="Append a constant feature.")] = None
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Files: the label's column; the last by default."),
+    ] = None
+    classes: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Files: keep these two classes, A is +1 and B is -1."),
+    ] = None
+    one_vs_rest: Annotated[
+        str | None,
+        typer.Option(metavar="A", help="Files: class A is +1, all others are -1."),
+    ] = None
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Files: centre and scale the columns.")
+    ] = False
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Files: leave out rows with blank cells.")
+    ] = False
+    test: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Rows that are not trained on, to test on."),
+    ] = None
+    holdout: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Files: share of the rows not trained on, to test on."),
+    ] = None
+    options: With = None
+
+    def given(self) -> dict[str, Any]:
+        """Options of the dataset that were given, by name."""
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
+        named = {n: v for n, v in named.items() if v is not None and v is not False}
+        extra = dataset_options(self.options)
+        for name in extra:
+            if name in named:
+                option = name.replace("_", "-")
+                raise ReluflowError(f"--{option} and --with {name} contradict each other: give one")
+        return {**named, **extra}
+
+    def problem(self, source: str) -> Problem:
+        """The problem meant by DATA and these options."""
+        from reluflow.problem import datasets
+
+        return datasets.load(source, **self.given())
+
+
+def with_data_options(function: Command) -> Command:
+    """The command with the fields of :class:`DataOptions` as options of its own.
+
+    They take the place of its parameter of that type, so that each is written down once.
+    """
+    given = inspect.signature(function, eval_str=True)
+    slot = next(n for n, p in given.parameters.items() if p.annotation is DataOptions)
+    hints = get_type_hints(DataOptions, include_extras=True)
+    names = [f.name for f in fields(DataOptions)]
+
+    @functools.wraps(function)
+    def run(**named: Any) -> Any:
+        about = DataOptions(**{name: named.pop(name) for name in names})
+        return function(**named, **{slot: about})
+
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in given.parameters.items():
+        if name == slot:
+            parameters += [
+                inspect.Parameter(
+                    f.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=f.default,
+                    annotation=hints[f.name],
+                )
+                for f in fields(DataOptions)
+            ]
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    run.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return cast(Command, run)
 
 
 def dataset_options(given: Sequence[str] | None) -> dict[str, Any]:
@@ -69,34 +163,12 @@ def dataset_options(given: Sequence[str] | None) -> dict[str, Any]:
     return found
 
 
-def changes_of(
-    data: Mapping[str, Any], options: Sequence[str] | None, **sections: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
+def given_only(**sections: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The options that were given, by section of the configuration."""
-    extra = dataset_options(options)
-    twice = [name for name in extra if data.get(name) is not None]
-    if twice:
-        raise ReluflowError(f"--{twice[0]} and --with {twice[0]} contradict each other: give one")
-    given = {"data": {**data, **extra}, **sections}
     return {
-        name: {field: value for field, value in fields.items() if value is not None}
-        for name, fields in given.items()
+        name: {field: value for field, value in options.items() if value is not None}
+        for name, options in sections.items()
     }
-
-
-def data_of(
-    source: str,
-    loss: str | None,
-    leak: float | None,
-    reduction: str | None,
-    bias: float | None,
-    options: Sequence[str] | None,
-) -> Problem:
-    """The problem meant by DATA and the options that change it."""
-    from reluflow.problem import datasets
-
-    changes = {"loss": loss, "leak": leak, "reduction": reduction, "bias": bias}
-    return datasets.load(source, **changes_of(changes, options)["data"])
 
 
 ImageShape = Annotated[

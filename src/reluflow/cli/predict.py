@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from reluflow.landscape.align import Alignment
-from reluflow.landscape.extremal import ExtremalVectors, extremal_vectors
+from reluflow.landscape.extremal import extremal_vectors
+from reluflow.landscape.result import ExtremalVectors
 from reluflow.network import Network
 from reluflow.prediction.limit import limit
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.runtime import write_text
 from reluflow.runtime.plain import json_text
+from reluflow.runtime.words import plural
 
 _ROWS = 20  # extremal vectors printed
 _ENTRIES = 6  # of a direction printed
@@ -56,7 +58,7 @@ class Prediction:
         """Real times of the jumps at the scale of the start."""
         if self.log_scale is None or not self.log_scale < 0.0:
             return None
-        return self.process.jump_times(log_scale=self.log_scale).tolist()
+        return [float(t) for t in self.process.jump_times(log_scale=self.log_scale)]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -102,8 +104,8 @@ class Prediction:
 
     def _vectors(self) -> list[str]:
         found, fates = self.extremal, self.fates
-        word = "all" if found.exact else "found, perhaps not all"
-        lines = [f"Extremal vectors, to which small neurons turn: {len(found)} ({word})"]
+        extent = "all" if found.exact else "found, perhaps not all"
+        lines = [f"Extremal vectors, to which small neurons turn: {len(found)} ({extent})"]
         share = found.basin_fractions
         for i in range(min(len(found), _ROWS)):
             w = " ".join(f"{x: .4f}" for x in found.vectors[i, :_ENTRIES])
@@ -111,7 +113,7 @@ class Prediction:
             line = f"  {i:>3}  {found.kinds[i]:<17}  G = {found.values[i]:< 12.6g}  w = [{w}]"
             if self.alignment is not None:
                 here = fates.get(i, 0)
-                line += f"  {here} neuron{'' if here == 1 else 's'}"
+                line += f"  {here} {plural(here, 'neuron')}"
             elif share is not None:
                 line += f"  basins {share[i, 0]:.3f} (+), {share[i, 1]:.3f} (-)"
             lines.append(line)

@@ -12,12 +12,14 @@ from reluflow.cli.config import Config
 from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem, datasets
+from reluflow.problem.tables import notes_of, unseen_scores
 from reluflow.report.render import make_folder
 from reluflow.runtime.checkpoint import fingerprint
+from reluflow.runtime.plain import to_plain
 from reluflow.trajectory import Trajectory, every, geometric
 
 MAX_NUMBERS = 500_000_000  # weights of a start, or of all records of a run, held in memory
-_KEEP = 20_000_000  # numbers up to which whole networks are recorded by default
+_KEEP = 20_000_000  # numbers up to which whole networks are recording by default
 _RECORDS = 200  # records aimed at by default
 _RATIO = 1.05
 
@@ -29,11 +31,13 @@ class Simulated:
     run: Trajectory
     path: Path
     made: str  # "now", "resumed", "before", or "interrupted" (then nothing is stored yet)
+    problem: Problem  # as it was read: a stored run has neither notes nor unseen rows
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        run = self.run
+        run, unseen = self.run, unseen_scores(self.problem, self.run.final)
         return {
+            "notes": list(notes_of(self.problem)),
             "file": str(self.path),
             "made": self.made,
             "status": {"code": run.status.code, "sentence": str(run.status), "ok": run.status.ok},
@@ -43,6 +47,7 @@ class Simulated:
             "step": int(run.steps[-1]) if len(run) else None,
             "time": float(run.times[-1]) if len(run) else None,
             "loss": run.problem.loss_of(run.final),
+            "unseen": None if unseen is None else {**to_plain(unseen), "sentence": unseen.sentence},
             "observables": list(run.observables),
             "networks": run.networks is not None,
             "cost": dict(run.cost),
@@ -101,10 +106,10 @@ def simulate(
     path = _target(out)
     problem = problem_of(config)
     net = start_of(config, problem)
-    recorded = _recorded(config, problem)
+    recording = _recording_options(config, problem)
     key = _key(config, problem, net)
     if path.exists() and not overwrite:
-        return Simulated(_stored(path, key), path, "before")
+        return Simulated(_read_finished(path, key), path, "before", problem)
     _check_place(path)
     checkpoint = path.with_name(f"{path.name}.{key[:12]}.checkpoint")
     resumed = checkpoint.exists()
@@ -113,19 +118,19 @@ def simulate(
         problem,
         net,
         {
-            **recorded,
+            **recording,
             "progress": progress,
             "checkpoint": checkpoint,
             "checkpoint_seconds": checkpoint_seconds,
         },
     )
     if run.status.code == "interrupted":
-        return Simulated(run, path, "interrupted")
+        return Simulated(run, path, "interrupted", problem)
     run = replace(run, settings={**run.settings, "config": config.to_dict(), "key": key})
     run.save(path)
     for stale in path.parent.glob(f"{path.name}.*.checkpoint"):
         stale.unlink()
-    return Simulated(run, path, "resumed" if resumed else "now")
+    return Simulated(run, path, "resumed" if resumed else "now", problem)
 
 
 def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) -> Trajectory:
@@ -133,8 +138,8 @@ def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) 
     if run.descends:
         from reluflow.descent.descend import descend
 
-        assert run.lr is not None
-        assert run.steps is not None
+        if run.lr is None or run.steps is None:
+            raise ReluflowError("gradient descent needs lr and steps: give both")
         return descend(
             problem,
             net,
@@ -169,7 +174,7 @@ def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) 
     )
 
 
-def _recorded(config: Config, problem: Problem) -> dict[str, Any]:
+def _recording_options(config: Config, problem: Problem) -> dict[str, Any]:
     """The arguments save, observe and states, with defaults that suit curves and animations."""
     save, run = config.save, config.run
     observe: Any = save.observe or None
@@ -239,7 +244,7 @@ def _check_place(path: Path) -> None:
         raise ReluflowError(f"cannot write {path}: {why}, give another -o") from None
 
 
-def _stored(path: Path, key: str) -> Trajectory:
+def _read_finished(path: Path, key: str) -> Trajectory:
     """The finished run of these settings, or a sentence saying what is there instead."""
     try:
         run = Trajectory.load(path)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reluflow.arrays import Array, frozen_array, row_norms
+from reluflow.arrays import Array, Indices, Mask, frozen_array, row_norms
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
 from reluflow.problem.problem import check_bias, check_leak
@@ -78,12 +77,12 @@ class Network:
     @property
     def m(self) -> int:
         """Number of neurons."""
-        return self.W.shape[0]
+        return int(self.W.shape[0])
 
     @property
     def d(self) -> int:
         """Number of features of ``W``, the bias feature included."""
-        return self.W.shape[1]
+        return int(self.W.shape[1])
 
     @property
     def log_factors(self) -> Array:
@@ -159,7 +158,7 @@ class Network:
         out = self.evaluate(X, self.leak, self.smoothing)
         return out[0] if single else out
 
-    def subset(self, index: NDArray) -> Network:
+    def subset(self, index: Indices | Mask) -> Network:
         """The network of the chosen neurons (indices or a mask)."""
         scale = None if self.log_scale is None else self.log_scale[index]
         return replace(self, W=self.W[index], a=self.a[index], log_scale=scale)

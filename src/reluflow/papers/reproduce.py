@@ -151,10 +151,10 @@ def _check_device(device: str | None) -> None:
     """Refuse a device that is unknown, or that is not here."""
     if device not in (None, *DEVICES):
         raise ReluflowError(f"device must be one of {', '.join(DEVICES)}, got {device!r}")
-    from reluflow.torch.need import has_torch
+    from reluflow.torch import has_torch
 
     if device == "cuda" and has_torch():
-        from reluflow.torch.batches import device_of
+        from reluflow.torch.training import device_of
 
         device_of(device)
 

@@ -19,7 +19,7 @@ from reluflow.prediction.staircase import BUDGET, Plateau, Staircase
 from reluflow.prediction.starts import Start, from_directions, from_infinite_width, from_network
 from reluflow.prediction.transit import remaining_loss
 from reluflow.problem import Problem
-from reluflow.runtime.interrupt import Interrupt
+from reluflow.runtime.progress import Interrupt
 
 _AT_REST = 20.0  # relaxation times that a plateau lasts if a run is to come to rest on it
 _RESTLESS = 1000.0  # log(1/scale) beyond which a plateau is said to need a very small scale

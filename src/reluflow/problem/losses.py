@@ -93,11 +93,13 @@ class HalfSquare(Loss):
 
     def log_value(self, f: Array, y: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.log(0.5 * self.kernel_factor) + 2.0 * np.log(np.abs(f - y))
+            log: Array = np.log(0.5 * self.kernel_factor) + 2.0 * np.log(np.abs(f - y))
+        return log
 
     def log_slope(self, f: Array, y: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.log(self.kernel_factor) + np.log(np.abs(f - y))
+            log: Array = np.log(self.kernel_factor) + np.log(np.abs(f - y))
+        return log
 
     def bend(self, f: Array, y: Array) -> Array:
         return np.full_like(np.asarray(f, dtype=float), self.kernel_factor)
@@ -127,24 +129,29 @@ class Logistic(Loss):
     kernel: ClassVar[int] = LOGISTIC
 
     def value(self, f: Array, y: Array) -> Array:
-        return -self.factor * log_expit(np.multiply(y, f))
+        loss: Array = -self.factor * log_expit(np.multiply(y, f))
+        return loss
 
     def slope(self, f: Array, y: Array) -> Array:
-        return -self.factor * y * expit(-np.multiply(y, f))
+        slope: Array = -self.factor * y * expit(-np.multiply(y, f))
+        return slope
 
     def log_value(self, f: Array, y: Array) -> Array:
         q = np.asarray(np.multiply(y, f), dtype=float)
         far = q > 36.0  # e^-36 squared is below rounding: log1p(e) = e - e^2/2
         small = np.exp(-np.where(far, q, 36.0))
         near = np.log(-log_expit(np.where(far, 0.0, q)))
-        return np.log(self.factor) + np.where(far, -q - 0.5 * small, near)
+        log: Array = np.log(self.factor) + np.where(far, -q - 0.5 * small, near)
+        return log
 
     def log_slope(self, f: Array, y: Array) -> Array:
-        return np.log(self.factor) + log_expit(-np.multiply(y, f))
+        log: Array = np.log(self.factor) + log_expit(-np.multiply(y, f))
+        return log
 
     def bend(self, f: Array, y: Array) -> Array:
         q = np.multiply(y, f)
-        return self.factor * expit(q) * expit(-q)
+        bend: Array = self.factor * expit(q) * expit(-q)
+        return bend
 
     @property
     def curvature(self) -> float:
@@ -166,10 +173,12 @@ class Exponential(Loss):
         return -self.factor * y * np.exp(-np.multiply(y, f))
 
     def log_value(self, f: Array, y: Array) -> Array:
-        return np.log(self.factor) - np.multiply(y, f)
+        log: Array = np.log(self.factor) - np.multiply(y, f)
+        return log
 
     def log_slope(self, f: Array, y: Array) -> Array:
-        return np.log(self.factor) - np.multiply(y, f)
+        log: Array = np.log(self.factor) - np.multiply(y, f)
+        return log
 
     def bend(self, f: Array, y: Array) -> Array:
         return self.value(f, y)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from reluflow.arrays import Array, frozen_array, real_number, row_norms
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
 from reluflow.problem.losses import Loss, as_loss
-from reluflow.problem.sizes import check_sizes
 
 if TYPE_CHECKING:
     from reluflow.network import Network
@@ -42,6 +42,38 @@ def check_bias(value: Any) -> float:
     return bias
 
 
+#: What is largest lies between these or is 0: third powers and their quotients are then floats.
+#: The limit process was seen to overflow from 1e70 on.
+SMALLEST, LARGEST = 1e-50, 1e50
+#: The square of a smaller sample is near the end of floats, so that it has no direction.
+FAINTEST = 1e-100
+
+
+def check_sizes(problem: Problem) -> None:
+    """Raise where products of the data, or of their pull on a silent network, leave the floats."""
+    X = problem.X
+    entries = np.maximum(X.max(axis=1), -X.min(axis=1))
+    _check_largest(entries, "X[{}] has an entry", "rescale X")
+    faint = np.flatnonzero((entries > 0.0) & (entries < FAINTEST))
+    if faint.size:
+        raise ReluflowError(
+            f"X[{faint[0]}] has no entry larger than {entries[faint[0]]:.3g}: expected samples "
+            f"that are 0 or at least {FAINTEST:g}, set such rows to 0"
+        )
+    _check_largest(np.abs(problem.y), "y[{}] is", "rescale y")
+    rates = np.abs(problem.pull) * np.sqrt(np.einsum("ki,ki->k", X, X))
+    _check_largest(rates, "sample {} has a slope of the loss times |x|", "rescale X or y")
+
+
+def _check_largest(sizes: NDArray[np.float64], words: str, remedy: str) -> None:
+    k = int(np.argmax(sizes))
+    if sizes[k] != 0.0 and not SMALLEST <= sizes[k] <= LARGEST:
+        raise ReluflowError(
+            f"{words.format(k)} of size {sizes[k]:.3g}, the largest: expected one between "
+            f"{SMALLEST:g} and {LARGEST:g}, beyond which products overflow or vanish; {remedy}"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     r"""Data and loss of a two-layer network :math:`f(x) = \sum_j a_j \phi(\langle w_j, x\rangle)`.
@@ -65,12 +97,13 @@ class Problem:
         Appends a constant feature of this value, so that ``d`` grows by one.
     smoothing : float
         Radius of the ball of inputs over which the activation is averaged, the xi of [TK24]_; 0,
-        the default, is the plain activation. ``descend`` and ``flow`` take both; rooms that rest
-        on kinks (extremal vectors, limit, margins) take the plain one alone.
+        the default, is the plain activation. ``descend`` and ``flow`` take both; what rests
+        on kinks (extremal vectors, limit, margins) takes the plain one alone.
     name : str, optional
         What to call it in reports.
     known : mapping, optional
-        Known answers (closed forms) that travel with a built-in dataset.
+        What travels with the data: known answers (closed forms) of a built-in dataset, and what
+        was assumed when a table was read.
 
     Examples
     --------
@@ -125,15 +158,104 @@ class Problem:
         object.__setattr__(self, "known", MappingProxyType(dict(self.known)))
         check_sizes(self)
 
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        loss: str | Loss | None = None,
+        leak: float = 0.0,
+        reduction: str = "mean",
+        bias: float | None = None,
+        smoothing: float = 0.0,
+        label: str | int | None = None,
+        classes: str | Sequence[Any] | None = None,
+        one_vs_rest: Any = None,
+        standardize: bool = False,
+        drop_missing: bool = False,
+        test: Any = None,
+        holdout: float | None = None,
+        split_seed: int = 0,
+        max_bytes: int = 1 << 30,
+    ) -> Problem:
+        """The problem in a table: a file, or a data frame of pandas or polars.
+
+        Parameters
+        ----------
+        table : path or data frame
+            A ``.csv`` or ``.tsv`` (commas, semicolons or tabs; with a header or without), a
+            ``.parquet`` or ``.xlsx`` file (extra ``tables``), an ``.npz`` with ``X`` and ``y``, or
+            a frame. A first column without a name that tells the rows apart is left out.
+        loss : str or Loss, optional
+            By default what the labels ask for: logistic for two classes (text, true/false, 0 and
+            1, -1 and +1), half_square for other numbers. A square loss, when given, takes 0 and 1
+            as the numbers they are.
+        leak, reduction, bias, smoothing
+            As for :class:`Problem`.
+        label : str or int, optional
+            Name of the label's column, or its position; the last one by default.
+        classes : two names, or "A,B"
+            Keep the rows of these classes: the first is +1, the second -1.
+        one_vs_rest : name
+            This class is +1, all others are -1.
+        standardize : bool
+            Centre and scale columns by mean and standard deviation of the rows trained on, labels
+            that are numbers too; :func:`reluflow.problem.tables.to_file_units` translates back.
+        drop_missing : bool
+            Leave out rows with blank cells, which are refused otherwise.
+        test : path or data frame, optional
+            Rows that are not trained on, with the same columns.
+        holdout : float, optional
+            Share of the rows that is not trained on, drawn at random (of each class alike).
+        split_seed : int
+            Of that draw.
+        max_bytes : int
+            Refuse larger files, and larger arrays by their headers.
+
+        Returns
+        -------
+        Problem
+            Named after the file. ``known["notes"]`` says in sentences what was assumed;
+            ``features``, ``scaling`` and ``unseen`` are there where they apply.
+
+        Examples
+        --------
+        >>> class Frame(dict):
+        ...     columns = property(list)
+        >>> frame = Frame(size=[1.0, 2.0, 4.0], kind=["pear", "fig", "fig"])
+        >>> problem = Problem.from_table(frame)
+        >>> problem.y, problem.loss.name
+        (array([ 1., -1., -1.]), 'logistic')
+        >>> problem.known["notes"].sentences[0]
+        "Label 'kind', the last column: pear is +1, fig is -1; two classes, so the loss is \
+logistic; columns as they are."
+        """
+        from reluflow.problem.tables import Choices, read_problem
+
+        asked = Choices(
+            loss=loss,
+            label=label,
+            classes=classes,
+            one_vs_rest=one_vs_rest,
+            standardize=standardize,
+            drop_missing=drop_missing,
+            test=test,
+            holdout=holdout,
+            split_seed=split_seed,
+            max_bytes=max_bytes,
+        )
+        options = {"leak": leak, "reduction": reduction, "bias": bias, "smoothing": smoothing}
+        return read_problem(cls, table, asked, **options)
+
     @property
     def n(self) -> int:
         """Number of samples."""
-        return self.X.shape[0]
+        return int(self.X.shape[0])
 
     @property
     def d(self) -> int:
         """Number of features, the bias feature included."""
-        return self.X.shape[1]
+        return int(self.X.shape[1])
 
     @property
     def spec(self) -> tuple[Any, ...]:
@@ -171,7 +293,7 @@ class Problem:
     @cached_property
     def norms(self) -> Array:
         """|x_k|, one per sample."""
-        norms = np.linalg.norm(self.X, axis=1)
+        norms: Array = np.linalg.norm(self.X, axis=1)
         small = norms < 1e-140  # where the squares leave the floats
         norms[small] = row_norms(self.X[small])
         norms.setflags(write=False)
@@ -188,11 +310,13 @@ class Problem:
 
     def pull_at(self, f: Array) -> Array:
         """c_k = -dl/df(f_k, y_k) * weight for outputs ``f`` of shape (..., n)."""
-        return -self.weight * self.loss.slope(f, self.y)
+        pull: Array = -self.weight * self.loss.slope(f, self.y)
+        return pull
 
     def value(self, f: Array) -> Array:
         """The loss L for outputs ``f`` of shape (..., n)."""
-        return self.weight * np.sum(self.loss.value(f, self.y), axis=-1)
+        total: Array = self.weight * np.sum(self.loss.value(f, self.y), axis=-1)
+        return total
 
     def log_value(self, f: Array) -> Array:
         """log L for outputs ``f`` of shape (..., n), without underflow."""

@@ -2,7 +2,6 @@
 
 from reluflow.runtime.checkpoint import Checkpoint
 from reluflow.runtime.files import beside, write_text
-from reluflow.runtime.interrupt import Interrupt
-from reluflow.runtime.progress import Progress
+from reluflow.runtime.progress import Interrupt, Progress
 
 __all__ = ["Checkpoint", "Interrupt", "Progress", "beside", "write_text"]

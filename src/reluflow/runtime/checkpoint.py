@@ -18,7 +18,7 @@ from reluflow.errors import ReluflowError
 from reluflow.runtime.files import beside
 
 
-def fingerprint(arrays: Mapping[str, NDArray], settings: Mapping[str, Any]) -> str:
+def fingerprint(arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> str:
     """Hash of everything that determines a run; a checkpoint is resumed only if it agrees."""
     digest = hashlib.sha256(json.dumps(dict(settings), sort_keys=True, default=str).encode())
     for name in sorted(arrays):
@@ -54,7 +54,7 @@ class Checkpoint:
         """Whether it is time to write."""
         return self.path is not None and time.monotonic() - self._last >= self.seconds
 
-    def write(self, state: Mapping[str, NDArray]) -> None:
+    def write(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Write the state atomically: a kill leaves the old file or the new one."""
         if self.path is None:
             return
@@ -64,7 +64,7 @@ class Checkpoint:
             os.fsync(file.fileno())
         self._last = time.monotonic()
 
-    def read(self) -> dict[str, NDArray] | None:
+    def read(self) -> dict[str, NDArray[Any]] | None:
         """The saved state, or None when there is no file."""
         if self.path is None or not self.path.exists():
             return None

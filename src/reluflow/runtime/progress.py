@@ -1,9 +1,11 @@
-"""A progress bar on a terminal, silence elsewhere."""
+"""Long work: a progress bar on a terminal and silence elsewhere, and Ctrl-C as a request."""
 
 from __future__ import annotations
 
+import signal
 import sys
-from types import TracebackType
+import threading
+from types import FrameType
 from typing import Any
 
 _PATIENCE = 1.0  # seconds of work before a bar appears
@@ -85,13 +87,38 @@ class Progress:
         self._bar.start()
         self._task = self._bar.add_task(self.label, total=self.total, note="")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.overall:
             _overall.remove(self)
         if self._bar is not None:
             self._bar.stop()
+
+
+class Interrupt:
+    """Context in which the first Ctrl-C sets ``requested`` and a second one raises.
+
+    The running loop finishes its chunk and returns what it has.
+
+    Outside the main thread, where Python allows no signal handlers, it never triggers.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._previous: Any = None
+        self._installed = False
+
+    def __enter__(self) -> Interrupt:
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._handle)
+            self._installed = True
+        return self
+
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+
+    def __exit__(self, *_: object) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, self._previous)
+            self._installed = False

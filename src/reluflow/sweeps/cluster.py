@@ -41,7 +41,7 @@ class Cluster(Futures):
             self.client = client_or_address
         else:
             try:
-                self.client = distributed.Client(
+                self.client = distributed.Client(  # type: ignore[no-untyped-call]
                     client_or_address, timeout=CONNECT, set_as_default=False
                 )
             except (OSError, ValueError, TypeError) as error:
@@ -115,7 +115,8 @@ class Cluster(Futures):
         if future.status in ("cancelled", "lost"):
             return None
         try:
-            return future.result(timeout=60.0)
+            rows: list[Done] = future.result(timeout=60.0)
+            return rows
         except (self._distributed.KilledWorker, CancelledError, asyncio.CancelledError):
             return None
         except Exception:

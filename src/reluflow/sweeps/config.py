@@ -15,7 +15,7 @@ READY = Path(__file__).parent / "ready"
 
 
 class Plot(BaseModel):
-    """What ``reluflow sweep plot`` draws unless told otherwise."""
+    """What ``reluflow sweep plot`` draws by default."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -94,7 +94,7 @@ def jump_error(
     times = np.unique(np.clip([*near, *np.linspace(0.0, end, 2001)], 0.0, end))
     run = flow(problem, net.scaled(-L), t_end=end, save=times, observe=["log_norms"])
     halves = 0.5 * (process.losses[:-1] + process.losses[1:])
-    t = np.array([_passing(run.times, -np.asarray(run.loss), -half) for half in halves])
+    t = np.array([_first_passage(run.times, -np.asarray(run.loss), -half) for half in halves])
     grown = all(
         logsumexp(2.0 * run["log_norms"][:, group], axis=1).max()
         >= logsumexp(2.0 * process.networks[i + 1].log_norms[group]) - math.log(2.0)
@@ -116,7 +116,7 @@ def jump_error(
     }
 
 
-def _passing(t: Array, value: Array, level: float) -> float:
+def _first_passage(t: Array, value: Array, level: float) -> float:
     """First time at which a value is above a level, interpolated between records."""
     i = int(np.argmax(value >= level))
     if i == 0:

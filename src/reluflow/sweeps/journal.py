@@ -92,7 +92,8 @@ def rows_at(path: Path, offsets: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
         for offset in offsets[offsets >= 0]:
             file.seek(int(offset))
             row = _row(file.readline())
-            assert row is not None
+            if row is None:
+                raise ReluflowError(f"{path} changed while it was read: wait for who writes it")
             yield row
 
 

@@ -106,8 +106,10 @@ def _data_options(grid: Grid) -> list[str]:
         if dataset in datasets.REGISTRY:
             options = datasets.REGISTRY[dataset].options
         else:
-            datasets.load(dataset)  # says what is wrong with the name or the file
-            options = ("loss", "leak", "reduction", "bias")
+            options = datasets.FILE_OPTIONS
+            given = {o: grid.values(f"problem.{o}") for o in options}
+            first = {o: values[0] for o, values in given.items() if len(values)}
+            datasets.load(dataset, **first)  # says what is wrong with the name or the file
         common = [o for o in (options if common is None else common) if o in options]
     return ["name", *(common or [])]
 
@@ -132,7 +134,7 @@ def run_task(
         return _align(problem, net, options, observe)
     if task == "limit":
         return _limit(problem, net, options, observe)
-    return _trained(task, problem, net, options, for_run, observe)
+    return _run_training(task, problem, net, options, for_run, observe)
 
 
 def make_problem(options: dict[str, Any], seeds: np.random.SeedSequence) -> Problem:
@@ -151,7 +153,7 @@ def _same_problem(options: str) -> Problem:
     return datasets.load(given.pop("name"), **given)
 
 
-def _trained(
+def _run_training(
     task: str,
     problem: Problem,
     net: Network,
@@ -174,7 +176,7 @@ def _trained(
         "ending": run.status.code,
         "loss": loss,
         "log_loss": float(problem.log_value(problem.outputs(run.final))),
-        **_measured(problem, run.final, observe),
+        **_measure(problem, run.final, observe),
         **{
             f"cost.{k}": v
             for k, v in run.cost.items()
@@ -199,7 +201,7 @@ def _limit(
         "last_jump": float(jumps[-1]) if len(jumps) else np.nan,
         "least_gap": float(np.min(process.gaps, initial=np.inf)),
         "gain": process.gain,
-        **_measured(problem, process.final, [o for o in observe if o != "gain"]),
+        **_measure(problem, process.final, [o for o in observe if o != "gain"]),
     }
     return Outcome(values, process.status)
 
@@ -270,7 +272,7 @@ def _optimum(
     return Outcome(values, str(getattr(found, "status", "")))
 
 
-def _measured(problem: Problem, net: Network, observe: Sequence[str]) -> dict[str, Any]:
+def _measure(problem: Problem, net: Network, observe: Sequence[str]) -> dict[str, Any]:
     """Observables of a network; of one value per neuron or sample, least, mean and largest."""
     from reluflow.trajectory.observables import OBSERVABLES
 

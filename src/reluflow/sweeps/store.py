@@ -14,12 +14,12 @@ import numpy as np
 
 from reluflow.errors import ReluflowError
 from reluflow.runtime import beside
+from reluflow.runtime.words import plural
 from reluflow.sweeps.journal import OPEN, STATES, Journal, offsets_of, read_title, rows_at
-from reluflow.sweeps.work import Done
+from reluflow.sweeps.work import Done, Row
 
 GROUP = 10_000  # rows held at once while a table is written or read
 _KEY = b"reluflow.sweep"
-Row = dict[str, Any]
 
 
 def needs_pyarrow() -> tuple[Any, Any]:
@@ -120,7 +120,7 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """What differs between two sweeps, in words."""
     old, new = _flat(before["sweep"]), _flat(now["sweep"])
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    return ", ".join(sorted(names)[:4]) + " differ" + ("s" if len(names) == 1 else "")
+    return f"{', '.join(sorted(names)[:4])} {plural(len(names), 'differs', 'differ')}"
 
 
 def _flat(sweep: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from reluflow.runtime import Interrupt, Progress
 from reluflow.sweeps.executors import Chunk, Processes, Serial, in_worker
 from reluflow.sweeps.grid import Grid, digest, make_grid
 from reluflow.sweeps.journal import FAILED, OPEN, STATES
-from reluflow.sweeps.store import Row, Store
+from reluflow.sweeps.store import Store
 from reluflow.sweeps.table import Table
 from reluflow.sweeps.tasks import name_of, resolve
-from reluflow.sweeps.work import Done, Job
+from reluflow.sweeps.work import Done, Job, Row
 
 CHUNK_SECONDS = 0.5  # aimed duration of the work handed out at once
 MOST = 500  # points handed out at once
@@ -220,5 +220,5 @@ class Pace:
     def _size(self) -> int:
         if not self.seconds:
             return 1
-        fair = self.left // (4 * self.runner.workers)
+        fair: int = self.left // (4 * self.runner.workers)
         return max(1, min(int(CHUNK_SECONDS / max(self.seconds, 1e-6)), fair, MOST))

@@ -99,7 +99,8 @@ class ClaimTask:
         if observe:
             raise ReluflowError("observe is for runs: a claim measures what it is about")
         make = self.found.experiment or self.found.example
-        assert make is not None
+        if make is None:
+            raise ReluflowError(f"{self.name} makes no experiment of its own: it cannot be swept")
         known = [p for p in inspect.signature(make).parameters if p != "seed"]
         for name in grid.fields:
             if name != "size" and name not in known:
@@ -150,11 +151,11 @@ def resolve(name: str) -> Task:
     if name in RUNS:
         return RunTask(name)
     if ":" in name:
-        return FunctionTask(name, _imported(name))
+        return FunctionTask(name, _import_function(name))
     return ClaimTask(name, _claim(name))
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def _import_function(name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -164,7 +165,8 @@ def _imported(name: str) -> Callable[..., Any]:
         raise ReluflowError(f"cannot import the task {name!r}: {error}") from None
     if not callable(found):
         raise ReluflowError(f"the task {name!r} is not a function")
-    return found
+    function: Callable[..., Any] = found
+    return function
 
 
 def _claim(name: str) -> Check:

@@ -6,14 +6,14 @@ no torch at all.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
 from reluflow._lazy import LazyPackage, make_lazy
-from reluflow.torch.need import need_torch
+from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
-    from reluflow.torch.batches import Recipe
     from reluflow.torch.convert import from_torch, to_torch
     from reluflow.torch.dominoes import dominoes
     from reluflow.torch.images import cifar10_images, mnist_images
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reluflow.torch.monitor import Monitor
     from reluflow.torch.probe import Probe
     from reluflow.torch.simplicity import simplicity_bias
-    from reluflow.torch.training import train
+    from reluflow.torch.training import Recipe, train
 
 # name -> module that holds it
 _HOMES = {
@@ -34,7 +34,7 @@ _HOMES = {
     "ResNet18": "reluflow.torch.models",
     "SmallCNN": "reluflow.torch.models",
     "scale_parameters": "reluflow.torch.models",
-    "Recipe": "reluflow.torch.batches",
+    "Recipe": "reluflow.torch.training",
     "train": "reluflow.torch.training",
     "Probe": "reluflow.torch.probe",
     "simplicity_bias": "reluflow.torch.simplicity",
@@ -57,6 +57,26 @@ __all__ = [
 ]
 
 _WITHOUT_TORCH = ("mnist_images", "cifar10_images", "dominoes", "Probe", "simplicity_bias")
+
+
+def need_torch() -> Any:
+    """The module ``torch``, or an error that says how to get it."""
+    try:
+        importlib.import_module("torch.nn")  # an empty folder "torch" has no such part
+        return importlib.import_module("torch")
+    except ImportError:
+        raise ReluflowError(
+            "this part needs PyTorch, which is not installed: pip install 'reluflow[torch]'"
+        ) from None
+
+
+def has_torch() -> bool:
+    """Whether PyTorch can be imported."""
+    try:
+        need_torch()
+    except ReluflowError:
+        return False
+    return True
 
 
 class _Package(LazyPackage):

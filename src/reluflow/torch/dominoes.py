@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import AnyArray
 from reluflow.errors import ReluflowError
 from reluflow.torch.images import Bytes, cifar10_images, mnist_images
 
@@ -42,7 +43,7 @@ class Part:
     def __len__(self) -> int:
         return len(self.images)
 
-    def take(self, index: NDArray) -> Part:
+    def take(self, index: AnyArray) -> Part:
         """The chosen images."""
         return Part(self.images[index], self.objects[index], self.digits[index])
 
@@ -128,7 +129,7 @@ def dominoes(
 
 
 def choose_digits(
-    labels: NDArray, classes: NDArray, match: float | None, rng: np.random.Generator
+    labels: AnyArray, classes: AnyArray, match: float | None, rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """Position of a digit for each class in ``classes``, none twice.
 

@@ -45,10 +45,9 @@ class ExtremalDirections:
 
     def nearest(self, directions: ArrayLike) -> Array:
         """Largest cosine of each row with one of the directions; 0 for a zero row."""
-        W = np.asarray(directions, dtype=float)
-        size = np.linalg.norm(W, axis=-1, keepdims=True)
-        unit = np.divide(W, size, out=np.zeros_like(W), where=size > 0)
-        return np.asarray((unit @ self.vectors.T).max(axis=-1))
+        return np.asarray(
+            (_unit(np.asarray(directions, dtype=float)) @ self.vectors.T).max(axis=-1)
+        )
 
 
 def extremal_directions(
@@ -120,8 +119,9 @@ def extremal_directions(
 
 
 def _unit(W: Array) -> Array:
-    size = np.linalg.norm(W, axis=1, keepdims=True)
-    return np.divide(W, size, out=np.zeros_like(W), where=size > 0)
+    size = np.linalg.norm(W, axis=-1, keepdims=True)
+    unit: Array = np.divide(W, size, out=np.zeros_like(W), where=size > 0)
+    return unit
 
 
 def _climb(X: Array, P: Array, leak: float, W: Array, iterations: int) -> Array:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import AnyArray
 from reluflow.errors import ReluflowError
 from reluflow.problem.datasets import mnist
 
@@ -124,7 +125,7 @@ class _Array:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.state = state
 
-    def array(self) -> NDArray:
+    def array(self) -> AnyArray:
         """The array, if there are as many bytes as its shape and type ask for."""
         _, shape, kind, columns_first, raw = self.state
         if not isinstance(kind, _Type) or kind.name not in _INTEGERS or columns_first:
@@ -159,7 +160,7 @@ def _unpickle(content: bytes) -> Any:
     return _Plain(io.BytesIO(content), encoding="latin1").load()
 
 
-def _as_array(value: Any) -> NDArray:
+def _as_array(value: Any) -> AnyArray:
     return value.array() if isinstance(value, _Array) else np.asarray(value)
 
 
@@ -204,7 +205,7 @@ def _subset(path: Path, split: str) -> tuple[Bytes, Bytes]:
     return images, _labels(labels, len(images), path)
 
 
-def _labels(labels: NDArray, n: int, path: Path) -> Bytes:
+def _labels(labels: AnyArray, n: int, path: Path) -> Bytes:
     if (
         labels.shape != (n,)
         or labels.dtype.kind not in "iu"

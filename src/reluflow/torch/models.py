@@ -67,7 +67,8 @@ class ResNet18(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores of the classes."""
-        return self.fc(self.features(x))
+        scores: Tensor = self.fc(self.features(x))
+        return scores
 
 
 class SmallCNN(nn.Module):
@@ -103,11 +104,13 @@ class SmallCNN(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """What the last layer sees: averages over pixels, (n, n_features)."""
-        return self.body(x).mean(dim=(2, 3))
+        means: Tensor = self.body(x).mean(dim=(2, 3))
+        return means
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores of the classes."""
-        return self.fc(self.features(x))
+        scores: Tensor = self.fc(self.features(x))
+        return scores
 
 
 MODELS = {"resnet18": ResNet18, "small": SmallCNN}

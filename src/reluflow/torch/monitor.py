@@ -13,11 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from reluflow.arrays import AnyArray
 from reluflow.errors import ReluflowError
-from reluflow.torch.layers import find_layers, given_to
-from reluflow.torch.measures import (
+from reluflow.torch.layers import (
     default_loss,
     evaluating,
+    find_layers,
+    given_to,
     margins,
     measure,
     open_writer,
@@ -113,18 +115,18 @@ class Monitor:
         self.layers = find_layers(
             model, None if layers is None else list(layers), neurons, self._generator
         )
-        self.data = None if data is None else _checked(data, samples)
+        self.data = None if data is None else _checked_data(data, samples)
         self._loss, self._patches, self._writer = loss, patches, open_writer(writer)
         self._steps = 0
         self._next = 0
         self._spent = 0.0
         self._least = np.inf  # seconds of the quickest record
         self.records: list[dict[str, Any]] = []
-        self.starts: dict[str, tuple[NDArray, NDArray]] = {}
+        self.starts: dict[str, tuple[AnyArray, AnyArray]] = {}
         #: What the records say: arrays by layer, alignment, clusters, pictures.
         self.view = View(self.records, self.starts, [layer.name for layer in self.layers])
         if self.data is not None:
-            self.starts.update(self._inputs_and_pulls())
+            self.starts.update(self._inputs_and_pulls(*self.data))
         self.step()
         self._spent, self._began = 0.0, time.perf_counter()
 
@@ -211,10 +213,8 @@ class Monitor:
         parts_of = {layer.name: [next(rest) for _ in layer.parts] for layer in wanted}
         return {n: parts for n, parts in parts_of.items() if all(g is not None for g in parts)}
 
-    def _inputs_and_pulls(self) -> dict[str, tuple[NDArray, NDArray]]:
+    def _inputs_and_pulls(self, x: Tensor, y: Tensor) -> dict[str, tuple[AnyArray, AnyArray]]:
         """Inputs of the layers and pulls on the outputs, before training."""
-        assert self.data is not None
-        x, y = self.data
         with evaluating(self.model), given_to(self.layers) as given, torch.enable_grad():
             try:
                 outputs = self.model(x)
@@ -235,7 +235,7 @@ class Monitor:
     def _value(self, outputs: Tensor, y: Tensor) -> Tensor:
         return default_loss(outputs, y) if self._loss is None else self._loss(outputs, y)
 
-    def __getitem__(self, key: str | tuple[str | int, str]) -> NDArray:
+    def __getitem__(self, key: str | tuple[str | int, str]) -> AnyArray:
         """``monitor["margin"]`` by record, ``monitor["layer", "norms"]`` by record and neuron.
 
         A layer goes by its name or its place among the watched ones, the first being 0.
@@ -251,7 +251,7 @@ class Monitor:
         return self.view.save(path)
 
 
-def _checked(data: tuple[Tensor, Tensor], samples: int) -> tuple[Tensor, Tensor]:
+def _checked_data(data: tuple[Tensor, Tensor], samples: int) -> tuple[Tensor, Tensor]:
     x, y = data
     if len(x) != len(y) or not len(x):
         raise ReluflowError(

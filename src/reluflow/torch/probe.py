@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow.arrays import AnyArray
 from reluflow.errors import ReluflowError
 
 
@@ -87,7 +88,7 @@ class Probe:
         size = float(np.sqrt(np.mean(np.sum(X * X, axis=1)))) or 1.0
         self._model.set_params(tol=self._tol / len(X))
         settled = False
-        before: NDArray | None = None
+        before: AnyArray | None = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whether it converged is said in the score
             for _ in range(self.restarts):
@@ -105,7 +106,7 @@ class Probe:
         return Score(float(right.mean()), rms, right, settled)
 
 
-def _check(X: NDArray, y: NDArray, V: NDArray, z: NDArray) -> None:
+def _check(X: AnyArray, y: AnyArray, V: AnyArray, z: AnyArray) -> None:
     if X.ndim != 2 or V.ndim != 2 or X.shape[1:] != V.shape[1:] or not X.shape[1]:
         raise ReluflowError(
             f"features have shapes {X.shape} and {V.shape}: expected (n, k) with the same k"

@@ -1,15 +1,19 @@
-"""The simplicity-bias summary of [TK24]_ Section 7 from features at several epochs."""
+"""The simplicity-bias summary of [TK24]_ Section 7, from features at several epochs."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import AnyArray
 from reluflow.errors import ReluflowError
+from reluflow.runtime.words import plural
 from reluflow.torch.probe import Drop, Probe, Score, drop
 
 
@@ -21,9 +25,9 @@ class Features:
     """
 
     epoch: int
-    features: NDArray
-    simple: NDArray
-    complex: NDArray
+    features: AnyArray
+    simple: AnyArray
+    complex: AnyArray
     fit: NDArray[np.bool_]
     run: str = "run"
 
@@ -111,7 +115,7 @@ def _words(out: Mapping[str, Any]) -> dict[str, Any]:
         f"Complex attribute: {mean('complex', 'accuracy', early):.1%} at epoch {early}, "
         f"{mean('complex', 'accuracy', late):.1%} at epoch {late}: a drop of {lost.mean:.2%}"
         + (f" (sd {lost.sd:.2%})" if lost.runs > 1 else "")
-        + f", p = {lost.p:.2g} ({lost.test}, {lost.runs} run{'s' if lost.runs > 1 else ''}).",
+        + f", p = {lost.p:.2g} ({lost.test}, {lost.runs} {plural(lost.runs, 'run')}).",
     ]
     ratio = None
     if "complex, no penalty" in out:
@@ -122,3 +126,80 @@ def _words(out: Mapping[str, Any]) -> dict[str, Any]:
             f"{late}, with coefficients {ratio:.3g} times as large."
         )
     return {"ratio": ratio, "sentences": sentences}
+
+
+_MAX_BYTES = 1 << 31
+_HELD_OUT = 0.25
+
+
+def read_features(
+    paths: Sequence[Path], labels: Path | None = None, seed: int = 0
+) -> list[Features]:
+    """Read one file an epoch.
+
+    Parameters
+    ----------
+    paths : paths
+        .npz files with ``features`` (n, k) and ``epoch``; ``simple`` and ``complex`` (n,), the two
+        attributes; optional ``fit`` (n,), a mask of the samples on which probes are fitted, and
+        ``run``, a name or number that tells several runs apart (the folder, if missing).
+    labels : path, optional
+        An .npz with ``simple``, ``complex`` and maybe ``fit``, used where a file has none.
+    seed : int
+        Of the split where no ``fit`` is given: a quarter of the samples is held out.
+    """
+    shared = {} if labels is None else _read(labels)
+    return [_one(path, {**shared, **_read(path)}, seed) for path in paths]
+
+
+def _one(path: Path, stored: dict[str, AnyArray], seed: int) -> Features:
+    missing = [name for name in ("features", "epoch", "simple", "complex") if name not in stored]
+    if missing:
+        got = ", ".join(sorted(stored)) or "nothing"
+        raise ReluflowError(
+            f"{path} has no {', '.join(missing)}: expected features, epoch, simple and complex, "
+            f"got {got}; write it with numpy.savez, or give the attributes with --labels"
+        )
+    features = stored["features"]
+    if features.ndim != 2 or features.dtype.kind not in "fiu" or not features.size:
+        raise ReluflowError(
+            f"{path}: features have type {features.dtype} and shape {features.shape}, expected "
+            "numbers (n, k)"
+        )
+    n = len(features)
+    if stored["epoch"].size != 1 or stored["epoch"].dtype.kind not in "iu":
+        raise ReluflowError(f"{path}: epoch must be one whole number")
+    for name in ("simple", "complex"):
+        if stored[name].shape != (n,):
+            raise ReluflowError(
+                f"{path}: {name} has shape {stored[name].shape} for {n} samples: expected ({n},)"
+            )
+    if "fit" in stored:
+        fit = stored["fit"]
+        if fit.shape != (n,) or fit.dtype.kind not in "biu":
+            raise ReluflowError(f"{path}: fit must be a mask of shape ({n},), got {fit.shape}")
+        fit = fit.astype(bool)
+    else:
+        fit = np.ones(n, dtype=bool)
+        fit[np.random.default_rng(seed).permutation(n)[: round(_HELD_OUT * n)]] = False
+    if not 0 < fit.sum() < n:
+        raise ReluflowError(f"{path}: {fit.sum()} of {n} samples to fit on: some must be held out")
+    run = str(stored["run"]) if "run" in stored else str(path.parent)
+    return Features(int(stored["epoch"]), features, stored["simple"], stored["complex"], fit, run)
+
+
+def _read(path: Path) -> dict[str, AnyArray]:
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise ReluflowError(f"{path} {what}: expected an .npz file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > _MAX_BYTES:
+            raise ReluflowError(f"{path} holds {size:,} bytes, more than {_MAX_BYTES:,}")
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ReluflowError(
+            f"{path} is not a readable .npz file ({error}): write it with numpy.savez"
+        ) from None

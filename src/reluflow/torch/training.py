@@ -1,4 +1,4 @@
-"""Training of the domino experiments: SGD with Nesterov momentum, resumable epoch by epoch."""
+"""Training of the domino experiments: the recipe, batches on a device, resumable SGD, features."""
 
 from __future__ import annotations
 
@@ -6,18 +6,128 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
+from reluflow.arrays import AnyArray
+from reluflow.errors import ReluflowError
 from reluflow.runtime import Checkpoint, Interrupt, Progress
 from reluflow.runtime.checkpoint import fingerprint
-from reluflow.torch.batches import Batches, Recipe, device_of
-from reluflow.torch.dominoes import Part
+from reluflow.torch.dominoes import LABELS, Part, statistics
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained ([TK24]_ Appendix F.1; the values are the paper's).
+
+    Attributes
+    ----------
+    epochs : int
+    batch : int
+    lr : float
+        Largest step size: reached after a linear warm-up, then falling linearly to 0.
+    warmup : float
+        Share of the steps that are warm-up.
+    momentum, weight_decay : float
+        Nesterov momentum and decay of all parameters.
+    flip : bool
+        Mirror half of the training images.
+    crop : int
+        Shift training images by up to so many pixels (4 for the baseline on CIFAR-10 alone).
+    """
+
+    epochs: int = 256
+    batch: int = 128
+    lr: float = 0.125
+    warmup: float = 0.125
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    flip: bool = True
+    crop: int = 0
+
+    def rate(self, step: int, steps: int) -> float:
+        """Step size of one of ``steps`` steps."""
+        warm = self.warmup * steps
+        if step < warm:
+            return self.lr * step / max(1.0, warm)
+        return self.lr * max(0.0, (steps - step) / max(1.0, steps - warm))
+
+
+def device_of(name: str = "auto") -> torch.device:
+    """ "cpu", "cuda", "mps", or "auto": a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        why = str(error).splitlines()[0][:120]
+        raise ReluflowError(f"device {name!r} cannot be used here ({why}): try cpu") from None
+    return device
+
+
+class Batches:
+    """Images on a device as bytes; batches are normalised, mirrored and shifted when drawn."""
+
+    def __init__(self, part: Part, labels: str, device: torch.device) -> None:
+        if labels not in LABELS:
+            raise ReluflowError(f"labels must be one of {', '.join(LABELS)}, got {labels!r}")
+        self.images = torch.from_numpy(np.ascontiguousarray(part.images)).to(device)
+        self.labels = torch.from_numpy(getattr(part, labels).astype(np.int64)).to(device)
+        shift, factor = statistics(part.images.shape[1])
+        self.shift, self.factor = (torch.from_numpy(v).to(device) for v in (shift, factor))
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def normalized(self, images: Tensor) -> Tensor:
+        """Bytes (n, H, W, 3) as floats (n, 3, H, W)."""
+        return (images.permute(0, 3, 1, 2).float() / 255 - self.shift) / self.factor
+
+    def draw(self, rows: Tensor, recipe: Recipe, generator: torch.Generator) -> Tensor:
+        """Training images, augmented."""
+        images = self.images[rows]
+        if recipe.flip:
+            mirrored = torch.rand(len(rows), generator=generator) < 0.5
+            images = torch.where(
+                mirrored.to(images.device)[:, None, None, None], images.flip(2), images
+            )
+        if recipe.crop:
+            images = _shift(images, recipe.crop, generator)
+        return self.normalized(images)
+
+
+def _shift(images: Tensor, most: int, generator: torch.Generator) -> Tensor:
+    """Each image shifted by its own (dy, dx), black where nothing is known."""
+    n, height, width, _ = images.shape
+    padded = nn.functional.pad(images, (0, 0, most, most, most, most))
+    off = torch.randint(0, 2 * most + 1, (2, n, 1), generator=generator).to(images.device)
+    rows = off[0] + torch.arange(height, device=images.device)
+    columns = off[1] + torch.arange(width, device=images.device)
+    which = torch.arange(n, device=images.device)[:, None, None]
+    return padded[which, rows[:, :, None], columns[:, None, :]]
+
+
+def extract(
+    model: nn.Module, part: Part, device: torch.device | None = None, batch: int = 512
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Features (n, k) and scores (n, classes) of all images, in evaluation mode."""
+    where = device or next(model.parameters()).device
+    data = Batches(part, "objects", where)
+    was, found = model.training, []
+    model.eval()
+    with torch.no_grad():
+        for start in range(0, len(data), batch):
+            inside = model.features(data.normalized(data.images[start : start + batch]))  # type: ignore[operator]
+            found.append((inside.cpu().numpy(), model.fc(inside).cpu().numpy()))  # type: ignore[operator]
+    model.train(was)
+    return np.concatenate([f for f, _ in found]), np.concatenate([s for _, s in found])
+
 
 Look = Callable[[int, nn.Module], Mapping[str, Any]]
 
@@ -84,7 +194,7 @@ def train(
     records = _restore(saved, model, optimizer)
     last = recipe.epochs if until is None else min(until, recipe.epochs)
     if not records:
-        records = [{"epoch": 0, **_looked(look, look_at, 0, model)}]
+        records = [{"epoch": 0, **_look(look, look_at, 0, model)}]
         saved.write(_state(model, optimizer, records))
     began, first = time.monotonic(), len(records) - 1
     with Interrupt() as stop, Progress(last, "train", progress) as bar:
@@ -95,7 +205,7 @@ def train(
                     "epoch": epoch,
                     "loss": loss,
                     "right": right,
-                    **_looked(look, look_at, epoch, model),
+                    **_look(look, look_at, epoch, model),
                 }
             )
             saved.write(_state(model, optimizer, records))
@@ -105,7 +215,7 @@ def train(
     return records
 
 
-def _looked(look: Look | None, at: Sequence[int], epoch: int, model: nn.Module) -> dict[str, Any]:
+def _look(look: Look | None, at: Sequence[int], epoch: int, model: nn.Module) -> dict[str, Any]:
     return {} if look is None or epoch not in at else dict(look(epoch, model))
 
 
@@ -127,7 +237,7 @@ def _epoch(
         scores = model(data.draw(rows, recipe, generator))
         loss = nn.functional.cross_entropy(scores, y)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         with torch.no_grad():
             total += torch.stack([loss * len(rows), (scores.argmax(1) == y).sum()])
@@ -135,7 +245,7 @@ def _epoch(
     return loss_sum, right
 
 
-def _state(model: nn.Module, optimizer: Any, records: list[dict[str, Any]]) -> dict[str, NDArray]:
+def _state(model: nn.Module, optimizer: Any, records: list[dict[str, Any]]) -> dict[str, AnyArray]:
     """Weights, statistics, momentum and records as arrays: no pickle."""
     state = {f"model/{k}": v.cpu().numpy() for k, v in model.state_dict().items()}
     for k, parameter in enumerate(model.parameters()):

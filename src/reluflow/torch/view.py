@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reluflow.arrays import AnyArray
 from reluflow.errors import ReluflowError
 from reluflow.report.render import write_picture
 from reluflow.report.traces import Band, Line, Panel, Picture
@@ -35,18 +35,18 @@ class View:
     def __init__(
         self,
         records: Sequence[Mapping[str, Any]],
-        starts: Mapping[str, tuple[NDArray, NDArray]],
+        starts: Mapping[str, tuple[AnyArray, AnyArray]],
         layers: Sequence[str],
     ) -> None:
         self.records, self.starts, self.layers = records, starts, list(layers)
         self._found: dict[str, ExtremalDirections] = {}
 
     @property
-    def steps(self) -> NDArray:
+    def steps(self) -> AnyArray:
         """Steps of the records."""
         return np.array([record["step"] for record in self.records])
 
-    def __getitem__(self, key: str | tuple[str | int, str]) -> NDArray:
+    def __getitem__(self, key: str | tuple[str | int, str]) -> AnyArray:
         if isinstance(key, str):
             if not any(key in record for record in self.records):
                 named = sorted({k for r in self.records for k in r if k not in self.layers})
@@ -88,7 +88,7 @@ class View:
             self._found[layer] = extremal_directions(X, P, starts=np.vstack([first, drawn]))
         return self._found[layer]
 
-    def alignment(self, layer: str) -> NDArray:
+    def alignment(self, layer: str) -> AnyArray:
         """Largest cosine of each followed neuron with an extremal direction, by record."""
         found = self.extremal(layer)
         return np.array([found.nearest(directions) for directions in self[layer, "directions"]])
@@ -161,7 +161,7 @@ class View:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write arrays "step", "margin", "layer/norms", ... into one .npz file."""
-        arrays: dict[str, NDArray] = {"step": self.steps}
+        arrays: dict[str, AnyArray] = {"step": self.steps}
         scalars = {k for record in self.records for k in record} - {"step", *self.layers}
         for name in sorted(scalars):
             arrays[name] = self[name]
@@ -174,7 +174,7 @@ class View:
         return target
 
 
-def condensation(directions: NDArray, norms: NDArray) -> float:
+def condensation(directions: AnyArray, norms: AnyArray) -> float:
     r"""How far neurons lie on one line: :math:`\sum_{jk} p_j p_k \cos^2(w_j, w_k)`, p_j the share
     of neuron j in the squared norm; 1 on one line, about 1/k on k orthogonal ones."""
     share = norms.astype(float) ** 2
@@ -185,7 +185,9 @@ def condensation(directions: NDArray, norms: NDArray) -> float:
     return float(share @ (directions.astype(float) @ directions.T.astype(float)) ** 2 @ share)
 
 
-def clusters(directions: NDArray, norms: NDArray, cosine: float = 0.95, share: float = 0.01) -> int:
+def clusters(
+    directions: AnyArray, norms: AnyArray, cosine: float = 0.95, share: float = 0.01
+) -> int:
     """Number of groups of directions within ``cosine`` of a leader, largest neurons leading, that
     hold at least ``share`` of the squared norm."""
     weight = norms.astype(float) ** 2
@@ -201,12 +203,12 @@ def clusters(directions: NDArray, norms: NDArray, cosine: float = 0.95, share: f
     return count
 
 
-def _band(x: NDArray, values: NDArray, label: str, color: str) -> list[Any]:
+def _band(x: AnyArray, values: AnyArray, label: str, color: str) -> list[Any]:
     low, mid, high = np.nanquantile(values, [0.1, 0.5, 0.9], axis=1)
     return [Band(x, low, high, color=color), Line(x, mid, label, color)]
 
 
-def _quantiles(x: NDArray, values: NDArray, title: str, ylabel: str, yscale: str) -> Panel:
+def _quantiles(x: AnyArray, values: AnyArray, title: str, ylabel: str, yscale: str) -> Panel:
     """Median with the range of the middle 80 %."""
     traces = _band(x, values, "", "tab:blue")
     return Panel(traces, title, "step + 1", ylabel, "log", yscale)

@@ -1,1 +1,1 @@
-"""One module per command; each is found and loaded by its presence here."""
+"""One module per command, listed in :mod:`reluflow.cli.main`."""

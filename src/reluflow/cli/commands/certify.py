@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reluflow.cli.base import AsJson, app, print_json
-from reluflow.cli.options import Bias, Leak, LossName, Reduction, With, data_of
+from reluflow.cli.base import AsJson, app, print_json, print_notes
+from reluflow.cli.options import DataOptions, with_data_options
 from reluflow.errors import ReluflowError
+from reluflow.runtime.words import plural
 
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
 
 
 @app.command()
+@with_data_options
 def certify(
     what: Annotated[
         str, typer.Argument(metavar="RUN.nc|DATA", help="A stored run, or data by name or file.")
     ],
+    about: DataOptions,
     claims: Annotated[
         list[str] | None, typer.Option("--claims", help="A paper or a claim; may be repeated.")
     ] = None,
@@ -29,11 +32,6 @@ def certify(
     every: Annotated[
         bool, typer.Option("--all", help="Also list claims whose hypotheses fail here.")
     ] = False,
-    loss: LossName = None,
-    leak: Leak = None,
-    reduction: Reduction = None,
-    bias: Bias = None,
-    options: With = None,
     as_json: AsJson = False,
 ) -> None:
     """Check what the papers' theorems say about a run, or about data alone.
@@ -45,22 +43,16 @@ def certify(
 
     run = None
     if Path(what).suffix.lower() == ".nc":
-        given = {
-            "--loss": loss,
-            "--leak": leak,
-            "--reduction": reduction,
-            "--bias": bias,
-            "--with": options or None,
-        }
-        run = _stored(what, [name for name, value in given.items() if value is not None])
+        run = _read_run(what, list(about.given()))
         problem = run.problem
     else:
-        problem = data_of(what, loss, leak, reduction, bias, options)
+        problem = about.problem(what)
     found = check(problem, run, claims or None, out)
     failed = [v for v in found if v.status is Status.FAILS]
     if as_json:
         print_json([v.to_dict() for v in found])
     else:
+        print_notes(problem)
         away = [v for v in found if v.status is Status.OUT_OF_SCOPE]
         for verdict in found:
             if every or claims or verdict not in away:
@@ -68,11 +60,13 @@ def certify(
         rest = (
             ""
             if every or claims or not away
-            else f" {len(away)} {'does' if len(away) == 1 else 'do'} not apply (--all lists them)."
+            else f" {len(away)} {plural(len(away), 'does', 'do')} not apply (--all lists them)."
         )
         checked = len(found) - len(away)
-        s, verb = "" if checked == 1 else "s", "fails" if len(failed) == 1 else "fail"
-        print(f"{checked} claim{s} checked, {len(failed)} {verb}.{rest}")
+        print(
+            f"{checked} {plural(checked, 'claim')} checked, {len(failed)} "
+            f"{plural(len(failed), 'fails', 'fail')}.{rest}"
+        )
         if out is not None:
             print(f"wrote certificates into {out}{_grades(out)}")
     raise typer.Exit(1 if failed else 0)
@@ -86,13 +80,13 @@ def _grades(folder: Path) -> str:
     return ": " + ", ".join(f"{c.kind} {c.grade}" for c in made) if made else ""
 
 
-def _stored(what: str, given: list[str]) -> Trajectory:
+def _read_run(what: str, given: list[str]) -> Trajectory:
     """A stored run, which has its problem with it."""
     from reluflow.trajectory import Trajectory
 
     if given:
         raise ReluflowError(
-            f"{given[0]} changes data, and {what} is a stored run with its own: leave it out, or "
-            "give the data instead"
+            f"--{given[0].replace('_', '-')} changes data, and {what} is a stored run with its "
+            "own: leave it out, or give the data instead"
         )
     return Trajectory.load(what)

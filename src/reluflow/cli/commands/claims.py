@@ -9,6 +9,7 @@ import typer
 
 from reluflow.cli.base import AsJson, Scaled, Workers, app, print_json, size_given
 from reluflow.errors import ReluflowError
+from reluflow.runtime.words import plural
 
 
 @app.command()
@@ -66,7 +67,7 @@ def claims(
                 if check.reason not in ("", entry.correction):
                     print(f"    {check.name} {entry.status_of(check).name}: {check.reason}")
         checked = sum(bool(entry.checks) for entry in entries)
-        print(f"{len(entries)} claim{'' if len(entries) == 1 else 's'}, {checked} with a check.")
+        print(f"{len(entries)} {plural(len(entries), 'claim')}, {checked} with a check.")
         return
     checks = [check for entry in entries for check in entry.checks if check.runnable]
     if not checks:

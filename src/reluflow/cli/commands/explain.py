@@ -9,36 +9,29 @@ from typing import Annotated
 
 import typer
 
-from reluflow.cli.base import AsJson, DataName, Interrupted, Out, app, print_json
+from reluflow.cli.base import AsJson, DataName, Interrupted, Out, app, print_json, print_notes
 from reluflow.cli.options import (
-    Bias,
+    DataOptions,
     ImageShape,
-    Leak,
-    LossName,
-    Reduction,
-    With,
-    data_of,
     image_shape_of,
+    with_data_options,
 )
 
 
 @app.command()
+@with_data_options
 def explain(
     data: DataName,
+    about: DataOptions,
     m: Annotated[int, typer.Option("--m", help="Number of neurons.")] = 200,
     scale: Annotated[float, typer.Option("--scale", help="Size of the initial weights.")] = 1e-6,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the initial weights.")] = 0,
-    loss: LossName = None,
-    leak: Leak = None,
-    reduction: Reduction = None,
-    bias: Bias = None,
     lr: Annotated[
         float | None, typer.Option("--lr", help="Gradient descent with this step size.")
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="With --lr: how many.")] = None,
     seconds: Annotated[float, typer.Option("--seconds", help="Budget of each stage.")] = 120.0,
     image_shape: ImageShape = None,
-    options: With = None,
     out: Out = Path("out"),
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +46,7 @@ def explain(
     from reluflow.explanation.settings import Settings
 
     began = time.monotonic()
-    problem = data_of(data, loss, leak, reduction, bias, options)
+    problem = about.problem(data)
     shape = image_shape_of(image_shape)
     settings = Settings(m, scale, seed, lr, steps, seconds, shape)
     old = report_on_other_data(out, settings.key(problem))
@@ -74,6 +67,7 @@ def explain(
     if as_json:
         print_json(found.to_dict())
     else:
+        print_notes(problem)
         print(found.text)
         for verdict in found.failed:
             print(verdict.line())

@@ -7,28 +7,27 @@ from typing import Annotated
 
 import typer
 
-from reluflow.cli.base import AsJson, DataName, app, print_json
+from reluflow.cli.base import AsJson, DataName, app, print_json, print_notes
 from reluflow.cli.options import (
-    Bias,
+    DataOptions,
     ImageShape,
     Kind,
-    Leak,
     LogScale,
-    LossName,
     Neurons,
-    Reduction,
     Seed,
-    With,
-    changes_of,
+    given_only,
     image_shape_of,
     scale_option,
+    with_data_options,
 )
 from reluflow.errors import ReluflowError
 
 
 @app.command()
+@with_data_options
 def predict(
     data: DataName,
+    about: DataOptions,
     m: Neurons = None,
     scale: Annotated[float | None, scale_option("1e-6")] = None,
     log_scale: LogScale = None,
@@ -37,11 +36,6 @@ def predict(
     width: Annotated[
         str | None, typer.Option(help="infinite: every basin is populated, no start is drawn.")
     ] = None,
-    loss: LossName = None,
-    leak: Leak = None,
-    reduction: Reduction = None,
-    bias: Bias = None,
-    options: With = None,
     max_seconds: Annotated[float | None, typer.Option(help="Budget of the limit process.")] = None,
     image_shape: ImageShape = None,
     out: Annotated[
@@ -57,13 +51,10 @@ def predict(
     from reluflow.cli.config import read_config
     from reluflow.cli.predict import predict as find
     from reluflow.cli.simulation import problem_of, start_of
+    from reluflow.problem.tables import notes_of
 
     start = {"m": m, "scale": scale, "log_scale": log_scale, "kind": kind, "seed": seed}
-    changes = changes_of(
-        data={"loss": loss, "leak": leak, "reduction": reduction, "bias": bias},
-        options=options,
-        network=start,
-    )
+    changes = given_only(data={"source": data, **about.given()}, network=start)
     if width is not None:
         if width != "infinite":
             raise ReluflowError(f"--width is infinite or left out, got {width!r}: use --m")
@@ -77,7 +68,7 @@ def predict(
     shape = image_shape_of(image_shape)
     if shape is not None and out is None:
         raise ReluflowError("--image-shape draws pictures: give a folder for them with -o")
-    config = read_config(None, {**changes, "data": {"source": data, **changes["data"]}})
+    config = read_config(None, changes)
     problem = problem_of(config)
     if shape is not None:
         from reluflow.report.images import image_shape as check_shape
@@ -93,8 +84,10 @@ def predict(
     found = find(problem, None if width else start_of(config, problem), max_seconds, size)
     files = [] if out is None else found.write(out, shape)
     if as_json:
-        print_json({**found.to_dict(), "files": [str(path) for path in files]})
+        notes = list(notes_of(problem))
+        print_json({**found.to_dict(), "notes": notes, "files": [str(path) for path in files]})
         return
+    print_notes(problem)
     print(found.text())
     for path in files:
         print(f"wrote {path}")

@@ -42,8 +42,7 @@ def probe(
     Fits logistic probes of both attributes to the features at every epoch: accuracy on held-out
     samples, size of the coefficients, and the drop from early to late with its test.
     """
-    from reluflow.torch.feature_files import read_features
-    from reluflow.torch.simplicity import simplicity_bias
+    from reluflow.torch.simplicity import read_features, simplicity_bias
 
     if not strength > 0:
         raise ReluflowError(f"--C must be positive, got {strength:g}")

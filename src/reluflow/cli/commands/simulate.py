@@ -9,21 +9,20 @@ import typer
 
 from reluflow.cli.base import AsJson, Interrupted, _known_data, app, print_json
 from reluflow.cli.options import (
-    Bias,
+    DataOptions,
     Kind,
-    Leak,
     LogScale,
-    LossName,
     Neurons,
-    Reduction,
     Seed,
-    With,
-    changes_of,
+    given_only,
     scale_option,
+    with_data_options,
 )
+from reluflow.runtime.words import plural
 
 
 @app.command()
+@with_data_options
 def simulate(
     what: Annotated[
         str,
@@ -33,6 +32,7 @@ def simulate(
             autocompletion=_known_data,
         ),
     ],
+    about: DataOptions,
     out: Annotated[Path, typer.Option("-o", "--out", help="The .nc file to write.")] = Path(
         "run.nc"
     ),
@@ -41,11 +41,6 @@ def simulate(
     log_scale: LogScale = None,
     kind: Kind = None,
     seed: Seed = None,
-    loss: LossName = None,
-    leak: Leak = None,
-    reduction: Reduction = None,
-    bias: Bias = None,
-    options: With = None,
     lr: Annotated[float | None, typer.Option(help="Gradient descent: step size.")] = None,
     steps: Annotated[int | None, typer.Option(help="Gradient descent: number of steps.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Gradient descent: mini-batches.")] = None,
@@ -83,9 +78,8 @@ def simulate(
     from reluflow.cli.config import read_config
     from reluflow.cli.simulation import simulate as make
 
-    changes: dict[str, dict[str, Any]] = changes_of(
-        data={"loss": loss, "leak": leak, "reduction": reduction, "bias": bias},
-        options=options,
+    changes = given_only(
+        data=about.given(),
         network={"m": m, "scale": scale, "log_scale": log_scale, "kind": kind, "seed": seed},
         run={
             "lr": lr,
@@ -118,24 +112,28 @@ def simulate(
         from reluflow.report.animate import animate
 
         files.append(str(animate(done.run, animation)))
-    about = done.to_dict()
+    made = done.to_dict()
     if as_json:
-        print_json({**about, "files": files})
+        print_json({**made, "files": files})
     else:
-        _tell(about, files)
+        _print_run(made, files)
     raise typer.Exit(0 if done.run.status.ok else 1)
 
 
-def _tell(about: dict[str, Any], files: list[str]) -> None:
+def _print_run(about: dict[str, Any], files: list[str]) -> None:
     if about["made"] == "before":
         print(f"{about['file']} is finished already.")
     elif about["made"] == "resumed":
         print("Continued from a checkpoint.")
+    for sentence in about["notes"]:
+        print(sentence)
     print(about["problem"])
     print(f"{about['status']['sentence']} Loss {about['loss']:.8g}.")
+    if about["unseen"] is not None:
+        print(about["unseen"]["sentence"])
     kept = "networks" if about["networks"] else ", ".join(about["observables"])
     where = "none" if about["step"] is None else f"to step {about['step']:,}"
-    records = "1 record" if about["records"] == 1 else f"{about['records']} records"
+    records = f"{about['records']} {plural(about['records'], 'record')}"
     print(f"{records} ({where}, time {about['time']:.6g}) of the loss and {kept}.")
     for path in files:
         print(f"wrote {path}" if about["made"] != "before" or path != about["file"] else path)

@@ -82,7 +82,7 @@ def run(
 
 
 def _first_failure(table: Any) -> str:
-    return next(row["message"] for row in table.rows() if row["status"] == "failed")
+    return next(str(row["message"]) for row in table.rows() if row["status"] == "failed")
 
 
 @sweeps.command()
@@ -97,7 +97,7 @@ def show(
 ) -> None:
     """Summarise a table: means and quantiles by fields, and what failed."""
     from reluflow.sweeps import read_table
-    from reluflow.sweeps.summary import summary
+    from reluflow.sweeps.table import summary
 
     found = read_table(table)
     counts = found.counts()
@@ -131,7 +131,7 @@ def plot(
     yscale: Annotated[str | None, typer.Option(help="linear or log.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw lines with bands, or a map over two fields, as the sweep's [plot] says or as told."""
+    """Draw lines with bands, or a map over two fields, as the sweep's [plot] or the options say."""
     from reluflow.report.render import write_picture
     from reluflow.report.sweep import plot_sweep
     from reluflow.sweeps import read_table
@@ -146,8 +146,8 @@ def plot(
         "xscale": xscale,
         "yscale": yscale,
     }
-    told = {name: option for name, option in given.items() if option}
-    wanted = {**found.title.get("plot", {}), **told}
+    chosen = {name: option for name, option in given.items() if option}
+    wanted = {**found.title.get("plot", {}), **chosen}
     wanted["kind"] = wanted.get("kind") or ("map" if wanted.get("value") else "lines")
     frame = found.to_pandas()
     frame = frame[frame["status"] == "ok"]

@@ -6,12 +6,24 @@ it in closed form. ``load`` takes a built-in name (see ``names``) or the path of
 
 from reluflow.problem.datasets.bf24 import a3c, assumption3_box, stewart, three_points
 from reluflow.problem.datasets.hints import figure1_right, hinted
-from reluflow.problem.datasets.llwa21 import figure1_left, figure1_middle, symmetric_separable
+from reluflow.problem.datasets.llwa21 import (
+    figure1_left,
+    figure1_middle,
+    gaussian_teacher,
+    gaussian_teacher_test,
+    symmetric_separable,
+)
 from reluflow.problem.datasets.mmv24 import separable, toy6, two_points
 from reluflow.problem.datasets.mnist import mnist_pair
-from reluflow.problem.datasets.readers import read_csv, read_npz
-from reluflow.problem.datasets.registry import REGISTRY, Dataset, load, names
-from reluflow.problem.datasets.teacher import gaussian_teacher, gaussian_teacher_test
+from reluflow.problem.datasets.registry import (
+    FILE_OPTIONS,
+    REGISTRY,
+    Dataset,
+    load,
+    names,
+    read_csv,
+    read_npz,
+)
 from reluflow.problem.datasets.tk24 import (
     ideal_xor,
     remaining_fixture,
@@ -22,6 +34,7 @@ from reluflow.problem.datasets.tk24 import (
 from reluflow.problem.datasets.tlb26 import golden, orthonormal
 
 __all__ = [
+    "FILE_OPTIONS",
     "REGISTRY",
     "Dataset",
     "a3c",

@@ -120,7 +120,7 @@ def read_split(
     root = folder if folder is not None else os.environ.get(FOLDER_VARIABLE)
     places = [] if not root else [Path(root), Path(root) / "mnist"]
     for place in places:
-        found = [_existing(place / name) for name in FILES[split]]
+        found = [_find_file(place / name) for name in FILES[split]]
         if found[0] and found[1]:
             return _read_pair(found[0], found[1])
     if download:
@@ -133,7 +133,7 @@ def read_split(
     )
 
 
-def _existing(path: Path) -> Path | None:
+def _find_file(path: Path) -> Path | None:
     packed = path.with_name(path.name + ".gz")
     return packed if packed.is_file() else path if path.is_file() else None
 

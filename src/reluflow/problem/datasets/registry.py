@@ -17,12 +17,11 @@ from reluflow.problem.datasets import (
     llwa21,
     mmv24,
     mnist,
-    readers,
-    teacher,
     tk24,
     tlb26,
 )
 from reluflow.problem.problem import Problem
+from reluflow.problem.readers import SUFFIXES
 
 
 @dataclass(frozen=True)
@@ -63,13 +62,23 @@ _MAKERS: dict[str, Callable[..., Problem]] = {
     "figure1-left": llwa21.figure1_left,
     "figure1-middle": llwa21.figure1_middle,
     "figure1-right": hints.figure1_right,
-    "gaussian-teacher": teacher.gaussian_teacher,
+    "gaussian-teacher": llwa21.gaussian_teacher,
     "mnist": mnist.mnist_pair,
 }
 REGISTRY: dict[str, Dataset] = {name: Dataset(name, make) for name, make in _MAKERS.items()}
 
-_READERS = {".csv": readers.read_csv, ".npz": readers.read_npz}
-_FILE_OPTIONS = ("loss", "leak", "reduction", "bias", "max_bytes")
+#: Options that :func:`load` takes for files: those of :meth:`reluflow.Problem.from_table`.
+FILE_OPTIONS = tuple(inspect.signature(Problem.from_table).parameters)[1:]
+
+
+def read_csv(path: str | os.PathLike[str], **options: Any) -> Problem:
+    """A table in a text file; options are those of :meth:`reluflow.Problem.from_table`."""
+    return Problem.from_table(path, **options)
+
+
+def read_npz(path: str | os.PathLike[str], **options: Any) -> Problem:
+    """Arrays ``X`` and ``y`` of an .npz file; options as for :meth:`Problem.from_table`."""
+    return Problem.from_table(path, **options)
 
 
 def names() -> tuple[str, ...]:
@@ -78,15 +87,15 @@ def names() -> tuple[str, ...]:
 
 
 def load(name_or_path: str | os.PathLike[str], **options: Any) -> Problem:
-    """A problem from the name of a built-in dataset or the path of a .csv or .npz file.
+    """A problem from the name of a built-in dataset or the path of a table.
 
     Parameters
     ----------
     name_or_path : str or path
-        A name of :func:`names`, or a file that ends in ``.csv`` (label last) or ``.npz`` (X, y).
+        A name of :func:`names`, or a file (.csv, .tsv, .parquet, .xlsx, .npz).
     **options
-        Options of the dataset's function; for files ``loss``, ``leak``, ``reduction``, ``bias``.
-        For all of them ``smoothing``, the radius of a smoothed activation (what is known of the
+        Options of the dataset's function, for files those of :meth:`reluflow.Problem.from_table`;
+        for all of them ``smoothing``, the radius of a smoothed activation (what is known of the
         plain one's end points is then left out).
 
     Returns
@@ -98,25 +107,16 @@ def load(name_or_path: str | os.PathLike[str], **options: Any) -> Problem:
     >>> load("two-points", angle=0.001).n
     2
     """
-    smoothing = options.pop("smoothing", 0.0)
-    problem = _load(os.fspath(name_or_path), options)
-    return problem.replace(smoothing=smoothing, known={}) if smoothing != 0.0 else problem
-
-
-def _load(name: str, options: dict[str, Any]) -> Problem:
+    name = os.fspath(name_or_path)
     if name in REGISTRY:
         dataset = REGISTRY[name]
-        _check_options(name, options, dataset.options)
-        return dataset.make(**options)
-    reader = _READERS.get(Path(name).suffix.lower())
-    if reader is not None:
-        _check_options(name, options, _FILE_OPTIONS)
-        return reader(name, **options)
-    if Path(name).exists():
-        raise ReluflowError(
-            f"{name} is neither .csv nor .npz: expected a CSV with the label last or an .npz with "
-            "X and y, convert or rename it"
-        )
+        smoothing = options.pop("smoothing", 0.0)
+        _check_options(name, options, (*dataset.options, "smoothing"))
+        problem = dataset.make(**options)
+        return problem.replace(smoothing=smoothing, known={}) if smoothing != 0.0 else problem
+    if Path(name).suffix.lower() in SUFFIXES or Path(name).exists():
+        _check_options(name, options, FILE_OPTIONS)
+        return Problem.from_table(name, **options)
     close = difflib.get_close_matches(name, REGISTRY, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"the names are {', '.join(REGISTRY)}"
     raise ReluflowError(
@@ -128,5 +128,5 @@ def _check_options(name: str, given: dict[str, Any], known: tuple[str, ...]) -> 
     wrong = [option for option in given if option not in known]
     if wrong:
         raise ReluflowError(
-            f"{name} has no option {wrong[0]!r}: expected one of {', '.join(known)}, smoothing"
+            f"{name} has no option {wrong[0]!r}: expected one of {', '.join(known)}"
         )

@@ -28,7 +28,8 @@ def _cloud(rng: Rng, draws: int, std: float, radius: float) -> Array:
             f"none of {draws} draws of standard deviation {std:g} fell within radius {radius:g}: "
             "raise draws or radius, or change rng"
         )
-    return kept + np.array([1.0, 0.0])
+    around_e1: Array = kept + np.array([1.0, 0.0])
+    return around_e1
 
 
 def _with_mirror(X: Array, column: int) -> Array:

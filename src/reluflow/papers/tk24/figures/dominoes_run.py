@@ -17,9 +17,9 @@ from reluflow.errors import ReluflowError
 from reluflow.papers.figure import Skipped
 from reluflow.runtime import Progress, beside, write_text
 from reluflow.runtime.checkpoint import fingerprint
-from reluflow.runtime.lock import alone_in, busy
+from reluflow.runtime.files import alone_in, busy
+from reluflow.torch import has_torch
 from reluflow.torch.dominoes import Dominoes, dominoes
-from reluflow.torch.need import has_torch
 from reluflow.torch.probe import Probe
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def require(size: str) -> None:
     if not has_torch():
         raise Skipped("needs PyTorch: pip install 'reluflow[torch]'")
     require_images()
-    from reluflow.torch.batches import device_of
+    from reluflow.torch.training import device_of
 
     if size == "full" and DEVICE not in os.environ and device_of().type == "cpu":
         raise Skipped(
@@ -233,9 +233,8 @@ def _train(
     place: Path,
     until: int | None,
 ) -> list[dict[str, Any]]:
-    from reluflow.torch.batches import Recipe, extract
     from reluflow.torch.models import build
-    from reluflow.torch.training import train
+    from reluflow.torch.training import Recipe, extract, train
 
     about = VARIANTS[variant]
     options = {"width": settings["width"]} if settings["width"] else {}
