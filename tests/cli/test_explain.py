@@ -12,9 +12,9 @@ from reluflow import Problem, Trajectory, check_certificate, datasets, extremal_
 from reluflow.claims.compare import compare
 from reluflow.errors import ReluflowError
 from reluflow.explanation.explain import explain
-from reluflow.explanation.jumps import jumps
 from reluflow.explanation.simulate import Spaced, real_times
-from reluflow.explanation.words import feature_names, loss_number, reads, samples
+from reluflow.explanation.verdict.course import jumps
+from reluflow.explanation.verdict.words import feature_names, features_read, loss_number, samples
 from reluflow.landscape.alignment import G
 from reluflow.landscape.estimate import estimated_directions
 from reluflow.runtime.words import count, join
@@ -265,7 +265,7 @@ def test_words():
     assert samples([0, 1, 2], 3) == "all 3 samples"
     assert samples([1], 3) == "sample 1"
     problem = Problem(np.eye(2), np.ones(2))
-    assert reads(problem, np.array([0.01, -1.0])) == "x1 (-)"
+    assert features_read(problem, np.array([0.01, -1.0])) == "x1 (-)"
 
 
 def test_records_are_dense_first_and_geometric_later():

@@ -8,15 +8,14 @@ import pytest
 
 from reluflow import Network, Problem, flow, initialize
 from reluflow.claims.compare import Comparison, JumpRow
-from reluflow.explanation.directions import directions
 from reluflow.explanation.end import carriers, fitted, groups_of, leading_share, silent_on
-from reluflow.explanation.end_words import best, end
 from reluflow.explanation.explain import explain
 from reluflow.explanation.explanation import Explanation
-from reluflow.explanation.jumps import _agreement
 from reluflow.explanation.page import _loss, _margins, in_real_time, page_of
 from reluflow.explanation.simulate import SlowDirection, Spent, real_times
-from reluflow.explanation.verdict import sentences
+from reluflow.explanation.verdict.course import _agreement, directions
+from reluflow.explanation.verdict.outcome import best, end
+from reluflow.explanation.verdict.sentences import sentences
 from reluflow.optimum import max_margin
 from reluflow.optimum.kkt_modes import settling_rate
 from reluflow.runtime.words import share

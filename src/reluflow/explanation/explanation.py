@@ -166,7 +166,7 @@ class Explanation:
     @cached_property
     def verdict(self) -> list[tuple[str, str]]:
         """The verdict: (topic, sentences)."""
-        from reluflow.explanation.verdict import sentences
+        from reluflow.explanation.verdict.sentences import sentences
 
         return sentences(self)
 

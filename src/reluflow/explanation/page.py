@@ -8,16 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reluflow.explanation.simulate import real_times
-from reluflow.explanation.words import feature_names, loss_number, samples, strengths
+from reluflow.explanation.verdict.words import feature_names, loss_number, samples, strengths
 from reluflow.landscape.alignment import G
-from reluflow.report.axes import NEGATIVE, POSITIVE
-from reluflow.report.boundary import boundary_panel, has_boundary
 from reluflow.report.curves import log_norms_panel, loss_panel, margins_panel
 from reluflow.report.images import directions_picture
-from reluflow.report.page import Page
-from reluflow.report.panels import function_panel, neurons_panel
-from reluflow.report.traces import Image, Line, Panel, Picture, Points, Rule, Trace
-from reluflow.report.verdicts import verdict_rows
+from reluflow.report.page import Page, verdict_rows
+from reluflow.report.panels import boundary_panel, function_panel, has_boundary, neurons_panel
+from reluflow.report.traces import (
+    NEGATIVE,
+    POSITIVE,
+    Image,
+    Line,
+    Panel,
+    Picture,
+    Points,
+    Rule,
+    Trace,
+)
 from reluflow.runtime.words import count, number, percent
 from reluflow.trajectory import Trajectory
 

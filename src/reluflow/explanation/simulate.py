@@ -12,7 +12,7 @@ import numpy as np
 
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.explanation.settings import STATE_BYTES, Settings
+from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull
 from reluflow.gradientflow.stops import Settled, Stop, loss_below, moment, stationary
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -119,8 +119,7 @@ def simulate(
     net: Network,
     settings: Settings,
     horizon: float,
-    checkpoint: Path | None,
-    progress: bool | str,
+    checkpoint: Path | None = None,
 ) -> Trajectory:
     """Gradient flow to its end, or descent with ``settings.lr``."""
     records = 2 * _RECORDS
@@ -130,11 +129,7 @@ def simulate(
         observe = ["log_norms"] if records * net.m * 8 <= STATE_BYTES else []
         observe += ["normalized_margin", "accuracy"] if problem.loss.margin else []
     recorded: dict[str, Any] = {"observe": observe, "states": keep}
-    saved: dict[str, Any] = {
-        "checkpoint": checkpoint,
-        "checkpoint_seconds": _WRITE_SECONDS,
-        "progress": progress,
-    }
+    saved: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_seconds": _WRITE_SECONDS}
     if settings.lr is not None:
         from reluflow.descent.descend import descend
 
@@ -144,6 +139,8 @@ def simulate(
         return descend(problem, net, lr=lr, steps=steps, save=policy, **recorded, **saved)
     from reluflow.gradientflow.flow import flow
 
+    if not has_pull(problem):  # ends at once, or shrinks
+        return flow(problem, net, checkpoint=checkpoint)
     margin = problem.loss.margin
     wide = float(net.m) * problem.X.size > _LOCATED
     # at the solver's tolerance gradients do not fall below about 1e-10 of the first ones
@@ -181,7 +178,7 @@ def real_times(run: Trajectory) -> Array:
     return np.asarray(run.times, dtype=float)
 
 
-def stored(path: Path, key: str) -> Trajectory | None:
+def load_finished(path: Path, key: str) -> Trajectory | None:
     """The run that was finished under the same fingerprint, if there is one."""
     if not path.is_file():
         return None
@@ -192,6 +189,6 @@ def stored(path: Path, key: str) -> Trajectory | None:
     return run if run.settings.get("explain") == key else None
 
 
-def marked(run: Trajectory, key: str) -> Trajectory:
+def with_key(run: Trajectory, key: str) -> Trajectory:
     """The run with the fingerprint of its explanation among its settings."""
     return replace(run, settings={**run.settings, "explain": key})

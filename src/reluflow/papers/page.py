@@ -9,8 +9,7 @@ from reluflow.claims.ledger import PAPERS
 from reluflow.claims.verdict import Verdict, count_statuses
 from reluflow.papers.figure import Figure
 from reluflow.papers.sketches import Sketch
-from reluflow.report.page import Page
-from reluflow.report.verdicts import verdict_rows
+from reluflow.report.page import Page, verdict_rows
 
 
 def write_index(

@@ -12,14 +12,12 @@ from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import G
 from reluflow.landscape.extremal import ExtremalVectors, extremal_vectors
 from reluflow.problem import Problem
-from reluflow.report.axes import DATA, HYPERPLANES, NEGATIVE, POSITIVE, new_axes
-from reluflow.report.neurons import plot_neurons
+from reluflow.report.render import new_axes
+from reluflow.report.traces import DATA, HYPERPLANES, NEGATIVE, POSITIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-__all__ = ["plot_alignment_circle", "plot_alignment_sphere", "plot_neurons", "plot_values"]
 
 # kind -> (marker, colour, name in legends); degenerate kinds are drawn hollow
 KINDS = {

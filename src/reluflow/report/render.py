@@ -26,6 +26,23 @@ _STYLE = (
 )
 
 
+def new_axes(
+    ax: Axes | None, projection: str | None = None, size: tuple[float, float] = (6, 4)
+) -> Any:
+    """``ax``, or the axes of a new figure that no global state knows of."""
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=size, layout="constrained")
+        return figure.add_subplot(projection=projection)
+    if projection is not None and ax.name != projection:
+        raise ReluflowError(
+            f"ax has the projection {ax.name!r}, expected {projection!r}: "
+            f"make it with fig.add_subplot(projection={projection!r}) or leave ax out"
+        )
+    return ax
+
+
 def draw(
     panel: Panel,
     ax: Axes | None = None,
@@ -34,8 +51,6 @@ def draw(
     paper: str = "white",
 ) -> Any:
     """Draw a panel on ``ax`` (a new figure by default) and return the axes."""
-    from reluflow.report.axes import new_axes
-
     axes = new_axes(ax, "polar" if panel.polar else None, (4.6, 4.6 if panel.polar else 3.4))
     for trace in panel.traces:
         _draw_trace(axes, trace)

@@ -13,7 +13,7 @@ from reluflow.network import Network
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.llwa21.figures.teacher import LEAK, MEASURED, NAMES, SIZES, measure, train
 from reluflow.problem import Problem, datasets
-from reluflow.report.boundary import boundary_panel
+from reluflow.report.panels import boundary_panel
 from reluflow.report.traces import Line, Panel, Picture, Rule
 
 EXTENT = (-3.6, 3.6, -3.6, 3.6)

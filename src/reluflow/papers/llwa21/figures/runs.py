@@ -16,7 +16,7 @@ from reluflow.optimum.kkt import kkt
 from reluflow.optimum.linear import LinearMargin
 from reluflow.optimum.max_margin import NetworkMargin, max_margin
 from reluflow.problem import Problem, datasets
-from reluflow.report.boundary import Extent, boundary_panel
+from reluflow.report.panels import Extent, boundary_panel
 from reluflow.report.traces import Line, Panel, Points, Rule, Trace
 from reluflow.trajectory import Trajectory, every
 

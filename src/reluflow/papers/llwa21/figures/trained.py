@@ -13,7 +13,7 @@ from reluflow.claims.verdict import Comparison, at_least, at_most
 from reluflow.optimum.kkt import kkt
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.llwa21.figures.runs import SCALE, TEAL, M, case, least_share, trained
-from reluflow.report.boundary import boundary_panel
+from reluflow.report.panels import boundary_panel
 from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.sweeps import sweep
 from reluflow.trajectory import Trajectory

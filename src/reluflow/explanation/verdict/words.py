@@ -45,7 +45,7 @@ def strengths(problem: Problem, direction: Array) -> Array:
     return size / top if top > 0.0 else size
 
 
-def reads(problem: Problem, direction: Array) -> str:
+def features_read(problem: Problem, direction: Array) -> str:
     """The features a direction reads, the strongest first, with their signs."""
     size, names = strengths(problem, direction), feature_names(problem)
     order = [i for i in np.argsort(-size, kind="stable") if size[i] >= FAINT]
