@@ -46,6 +46,33 @@ def test_three_points_verdict(three):
     assert three.failed == []
 
 
+def test_sentences_come_as_they_become_known():
+    heard = []
+    found = explain(
+        datasets.golden(), m=20, progress=False, on_sentence=lambda *part: heard.append(part)
+    )
+    assert [topic for topic, _ in heard[:3]] == ["Directions", "Jumps", "In short"]
+    assert heard[0][1].startswith("At first ")
+    assert heard[1][1].startswith("Predicted without training: jump 1 of ")
+    assert "simulated" not in heard[1][1]
+    by_topic = {topic: [text for name, text in heard if name == topic] for topic, _ in heard}
+    assert list(dict(found.verdict)) == list(dict.fromkeys(topic for topic, _ in heard[2:]))
+    for topic, text in found.verdict:
+        assert text in (by_topic[topic][-1], " ".join(by_topic[topic]))
+
+
+def test_results_have_one_plain_form(three):
+    document = three.to_dict()
+    assert json.loads(json.dumps(document)) == document
+    assert document["problem"] == three.problem.to_dict()
+    assert document["directions"] == three.landscape.to_dict()
+    assert document["alignment"] == three.alignment.to_dict()
+    assert document["process"] == three.process.to_dict()
+    fates = ("growing", "dead", "anti_aligned", "resting", "unresolved")
+    assert sum(document["alignment"][name] for name in fates) == document["alignment"]["neurons"]
+    assert sum(document["alignment"]["to"].values()) == document["alignment"]["growing"]
+
+
 def test_small_interpolator_fits(three):
     problem = three.problem
     assert three.small.m == 2

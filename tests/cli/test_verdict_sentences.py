@@ -154,6 +154,7 @@ def stub(problem, net, **more):
         optimum=None,
         certificates=(),
         alignment=None,
+        landscape=None,
         settling=None,
         silent=False,
         first_loss=1.0,

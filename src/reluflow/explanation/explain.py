@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from reluflow.explanation.stages import (
     predict_process,
     why_no_optimum,
 )
+from reluflow.explanation.verdict.course import first_turns, predicted_jumps
 from reluflow.gradientflow.warm import FlowKernels
 from reluflow.landscape.result import ExtremalVectors
 from reluflow.network import Network, initialize
@@ -40,6 +42,8 @@ from reluflow.problem import Problem
 from reluflow.runtime import Progress
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases
+
+_CUT_SHORT = ("budget", "unresolved")  # endings of a process that predicts nothing further
 
 
 def explain(
@@ -54,6 +58,7 @@ def explain(
     image_shape: tuple[int, int] | None = None,
     seconds: float = 120.0,
     progress: bool | str = "auto",
+    on_sentence: Callable[[str, str], None] | None = None,
 ) -> Explanation:
     """Say what a network of small weights learns from data: predict, simulate, compare, certify.
 
@@ -76,6 +81,9 @@ def explain(
         verdict says.
     progress : bool or "auto"
         Progress display; "auto" shows it on a terminal.
+    on_sentence : callable(topic, text), optional
+        Called with each part of the verdict as soon as it is known: where neurons turn at first
+        and which jumps are predicted come before the simulation, the rest after it.
 
     Returns
     -------
@@ -96,14 +104,36 @@ def explain(
         prepare(folder)
     kernels = FlowKernels(needed=lr is None and has_pull(problem))
     with kernels, Progress(len(STAGES), "explain", progress, overall=True) as bar:
-        found = _gather(problem, settings, folder, Stages(bar, kernels))
+        news = Announcer(on_sentence)
+        found = _gather(problem, settings, folder, Stages(bar, kernels), news)
+    news.announce_all(found.verdict)
     if folder is not None:
         found.write(folder)
     return found
 
 
+class Announcer:
+    """Hands sentences on as they become known, none of them twice."""
+
+    def __init__(self, on_sentence: Callable[[str, str], None] | None) -> None:
+        self._hand_on = on_sentence
+        self._known: dict[str, str] = {}
+
+    def announce(self, topic: str, text: str) -> None:
+        """Hand on what is new: sentences about a topic may repeat, and go on from, earlier ones."""
+        new = text.removeprefix(self._known.get(topic, "")).strip()
+        self._known[topic] = text
+        if new and self._hand_on is not None:
+            self._hand_on(topic, new)
+
+    def announce_all(self, verdict: Sequence[tuple[str, str]]) -> None:
+        """The whole verdict, without what is known of it."""
+        for topic, text in verdict:
+            self.announce(topic, text)
+
+
 def _gather(
-    problem: Problem, settings: Settings, folder: Path | None, stages: Stages
+    problem: Problem, settings: Settings, folder: Path | None, stages: Stages, news: Announcer
 ) -> Explanation:
     """Predict, simulate, compare and prove, each stage within its means.
 
@@ -119,9 +149,13 @@ def _gather(
     alignment = stages.run(
         "alignment", lambda: align(problem, net, paths=False, extremal=landscape), large
     )
+    news.announce("Directions", first_turns(landscape, alignment))
     process = stages.run(
         "limit process", lambda: predict_process(problem, net, settings.seconds), large
     )
+    scale = float(net.log_norms.max())
+    if process is not None and process.ending not in _CUT_SHORT:
+        news.announce("Jumps", predicted_jumps(process, scale))
     wide = stages.run(
         "infinite width",
         lambda: predict_process(problem, None, 0.5 * settings.seconds),
@@ -130,12 +164,12 @@ def _gather(
     optimum = stages.run("optimum", lambda: find_optimum(problem), why_no_optimum(problem))
     horizon = _horizon(problem, net, landscape, process)
     run = stages.need("simulation", lambda: _train(problem, net, settings, horizon, folder, stages))
-    if process is not None and process.ending in ("budget", "unresolved"):
+    if process is not None and process.ending in _CUT_SHORT:
         stages.skipped["limit process"], process = process.status, None
     compared = None
     if process is not None:
         loss = float(np.exp(problem.log_value(problem.outputs(run.final))))
-        compared = compare(process, run, real_times(run), float(net.log_norms.max()), loss)
+        compared = compare(process, run, real_times(run), scale, loss)
     point, multipliers, small = None, None, None
     light = net.m * problem.X.size <= SMALL_RUN
     if not idle:

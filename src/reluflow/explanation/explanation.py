@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,6 +40,14 @@ from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases
+
+_WIDTH, _INDENT = 96, 15  # of the verdict on a terminal
+
+
+def paragraph(topic: str, text: str) -> str:
+    """Sentences for a terminal, the topic before them."""
+    head = f"{topic + ':':<{_INDENT}}"
+    return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=" " * _INDENT)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,16 +182,16 @@ class Explanation:
     @property
     def text(self) -> str:
         """The verdict for a terminal."""
-        import textwrap
+        lines = [paragraph(topic, text) for topic, text in self.verdict]
+        return "\n".join([repr(self.problem), *lines, *self.left_out])
 
-        lines = [repr(self.problem)]
-        for topic, text in self.verdict:
-            lines += textwrap.wrap(
-                text, 96, initial_indent=f"{topic + ':':<15}", subsequent_indent=" " * 15
-            )
-        for line in self.missing:
-            lines += textwrap.wrap(f"Not computed, {line}", 96, subsequent_indent=" " * 4)
-        return "\n".join(lines)
+    @property
+    def left_out(self) -> list[str]:
+        """What was not computed, and why, for a terminal."""
+        return [
+            textwrap.fill(f"Not computed, {line}", _WIDTH, subsequent_indent=" " * 4)
+            for line in self.missing
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; the same for the same problem and settings."""

@@ -48,7 +48,8 @@ def explain(
     report.html, report.json, run.nc and certificates/. After a kill the same command goes on.
     Exit code 1 if a claim that applies fails.
     """
-    from reluflow.explanation.explain import explain as tell
+    from reluflow.explanation.explain import explain as explain_problem
+    from reluflow.explanation.explanation import paragraph
     from reluflow.explanation.files import report_on_other_data
     from reluflow.explanation.settings import Settings
 
@@ -56,9 +57,16 @@ def explain(
     problem = data_of(data, loss, leak, reduction, bias, options)
     shape = image_shape_of(image_shape)
     settings = Settings(m, scale, seed, lr, steps, seconds, shape)
+    settings.check(problem)
     old = report_on_other_data(out, settings.key(problem))
+
+    def show(topic: str, text: str) -> None:
+        print(paragraph(topic, text), flush=True)
+
+    if not as_json:
+        print(problem, flush=True)
     try:
-        found = tell(
+        found = explain_problem(
             problem,
             m,
             scale,
@@ -68,15 +76,15 @@ def explain(
             out=out,
             image_shape=shape,
             seconds=seconds,
+            on_sentence=None if as_json else show,
         )
     except KeyboardInterrupt:
         raise Interrupted(f"the same command goes on from what is in {out}") from None
     if as_json:
         print_json(found.to_dict())
     else:
-        print(found.text)
-        for verdict in found.failed:
-            print(verdict.line())
+        for line in (*found.left_out, *(verdict.line() for verdict in found.failed)):
+            print(line)
         print(f"wrote {out / 'report.html'}")
     if old is not None:
         print(f"replaced the report on {old}", file=sys.stderr if as_json else sys.stdout)

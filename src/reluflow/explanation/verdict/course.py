@@ -15,19 +15,25 @@ from reluflow.runtime.words import count, join, percent
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation
     from reluflow.landscape.align import Alignment
+    from reluflow.landscape.result import ExtremalVectors
+    from reluflow.prediction.process import JumpProcess
 
+_PREDICTED = "Predicted without training"
 POOR = 0.15  # relative difference of times from which a prediction is called poor
 
 
 def directions(e: Explanation) -> str:
     """Where neurons turn first, and the directions that carry the network at the end."""
-    first = _estimated(e) if e.alignment is None else _early(e, e.alignment)
-    return " ".join([first, *_groups(e), *_others(e)])
+    return " ".join([first_turns(e.landscape, e.alignment), *_groups(e), *_others(e)])
 
 
-def _estimated(e: Explanation) -> str:
+def first_turns(landscape: ExtremalVectors, alignment: Alignment | None) -> str:
+    """Where small neurons turn at first: known before training."""
+    return _found_directions(landscape) if alignment is None else _early(alignment)
+
+
+def _found_directions(found: ExtremalVectors) -> str:
     """Where paths of neurons were not followed."""
-    found = e.landscape
     rows = found.of_kind("max", "min")
     text = f"Small neurons turn to {count(len(rows), 'direction')}"
     text += " (all that there are)." if found.exact else " (found; there may be more)."
@@ -47,7 +53,7 @@ def _estimated(e: Explanation) -> str:
     return text
 
 
-def _early(e: Explanation, a: Alignment) -> str:
+def _early(a: Alignment) -> str:
     """What the closed-form paths of all neurons show."""
     m, grow, dead = a.sign.size, int(a.growing.sum()), int(a.dead.sum())
     rest = m - grow - dead
@@ -129,7 +135,7 @@ def jumps(e: Explanation) -> str:
         return f"No neuron ever jumps. {e.process.status}"
     rows = e.comparison.rows
     more = f" and {K - SHOWN} more" if K > SHOWN else ""
-    text = f"Predicted without training: {'; '.join(_jump(e, row) for row in rows[:SHOWN])}{more}."
+    text = f"{_PREDICTED}: {'; '.join(_compared(e, row) for row in rows[:SHOWN])}{more}."
     leading = [str(row.jump) for row in rows if row.leading]
     if leading:
         which = "Jump" if len(leading) == 1 else "Jumps"
@@ -142,16 +148,40 @@ def jumps(e: Explanation) -> str:
     return text + balance + _agreement(e.comparison)
 
 
-def _jump(e: Explanation, row: JumpRow) -> str:
+def predicted_jumps(process: JumpProcess, log_scale: float) -> str:
+    """The jumps as they are known before training."""
+    K = process.n_jumps
+    if K == 0:
+        return f"No neuron ever jumps. {process.status}"
+    unknown = np.full(K, np.nan) if process.offsets is None else process.offsets
+    times = process.jump_times(log_scale=log_scale)
+    first = process.problem.silent_loss
+    shown = [
+        _jump(
+            i + 1,
+            len(process.neurons[i]),
+            bool(np.isnan(unknown[i])),
+            f"{times[i]:.4g}",
+            loss_number(float(process.losses[i + 1]), first),
+        )
+        for i in range(min(K, SHOWN))
+    ]
+    more = f" and {K - SHOWN} more" if K > SHOWN else ""
+    return f"{_PREDICTED}: {'; '.join(shown)}{more}."
+
+
+def _compared(e: Explanation, row: JumpRow) -> str:
+    """A jump with what the simulation did."""
     sim = "not seen" if row.simulated is None else f"simulated {row.simulated:.4g}"
     if row.difference is not None:
         sim += f", {percent(row.difference)}"
-    about = "about " if row.leading else ""
-    who = count(row.neurons, "neuron")
-    return (
-        f"jump {row.jump} of {who} at time {about}{row.predicted:.4g} ({sim}) to loss "
-        f"{loss_number(row.loss, e.first_loss)}"
-    )
+    time, loss = f"{row.predicted:.4g} ({sim})", loss_number(row.loss, e.first_loss)
+    return _jump(row.jump, row.neurons, row.leading, time, loss)
+
+
+def _jump(jump: int, neurons: int, leading: bool, time: str, loss: str) -> str:
+    about = "about " if leading else ""
+    return f"jump {jump} of {count(neurons, 'neuron')} at time {about}{time} to loss {loss}"
 
 
 def _agreement(c: Comparison) -> str:
@@ -200,12 +230,13 @@ def _without_prediction(e: Explanation) -> str:
             f" The fastest direction known grows at rate {top:.3g}: if all neurons grow like that, "
             f"the first jump comes near time {first:.3g} (estimated)."
         )
-    seen = [] if e.seen is None else _in_real_time(e)
+    seen = _in_real_time(e)
     when = f", at time {join([f'{t:.3g}' for t in seen[:SHOWN]])}" if seen else ""
     return f"{text} The simulation shows {count(len(seen), 'jump')} of the loss{when}."
 
 
 def _in_real_time(e: Explanation) -> list[float]:
     """Jumps of the run, whose clock may be that of the loss."""
-    assert e.seen is not None
-    return np.interp(e.seen.jumps, e.run.times, real_times(e.run)).tolist()
+    if e.seen is None:
+        return []
+    return [float(t) for t in np.interp(e.seen.jumps, e.run.times, real_times(e.run))]
