@@ -83,7 +83,7 @@ class ExtremalVectors:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         names = ("vectors", "values", "kinds", "faces", "basin_fractions", "basins")
-        return to_plain({name: getattr(self, name) for name in (*names, "exact", "method")})
+        return dict(to_plain({name: getattr(self, name) for name in (*names, "exact", "method")}))
 
     def __repr__(self) -> str:
         head = "all" if self.exact else "found"

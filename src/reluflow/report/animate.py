@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,7 +213,7 @@ class _Stage:
 
         self.scenes, self.bar, self._began = scenes, bar, time.monotonic()
         self.figure = Figure(figsize=_SIZE, dpi=_DPI)
-        self.canvas = FigureCanvasAgg(self.figure)
+        self.canvas: Any = FigureCanvasAgg(self.figure)
         first = scenes.records[0]
         panels = scenes.left(first), scenes.right(first)
         self.axes = [

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import G
-from reluflow.landscape.extremal import ExtremalVectors, extremal_vectors
+from reluflow.landscape.extremal import extremal_vectors
+from reluflow.landscape.result import ExtremalVectors
 from reluflow.problem import Problem
 from reluflow.report.render import new_axes
 from reluflow.report.traces import DATA, HYPERPLANES, NEGATIVE, POSITIVE

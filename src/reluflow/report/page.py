@@ -13,6 +13,7 @@ from reluflow._version import __version__
 from reluflow.claims.verdict import Status, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.report.render import to_svg
+from reluflow.report.svg import can_write, write_svg
 from reluflow.report.traces import Panel, Picture
 from reluflow.runtime import write_text
 
@@ -114,7 +115,10 @@ class Page:
     ) -> Page:
         """Panels side by side on a wide screen, below each other on a narrow one."""
         picture = figure if isinstance(figure, Picture) else Picture([figure])
-        drawn = [to_svg(panel, picture.width, picture.height) for panel in picture.panels]
+        drawn = [
+            (write_svg if can_write(panel) else to_svg)(panel, picture.width, picture.height)
+            for panel in picture.panels
+        ]
         names = alts or [panel.title or picture.title for panel in picture.panels]
         small = round(_SMALL * picture.width) if picture.width < 3.0 else None
         return self.images(drawn, names, picture.columns, caption, small)

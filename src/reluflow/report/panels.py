@@ -99,7 +99,8 @@ def plot_function(
     line : bool
         Whether to draw the least-squares line, dashed.
     """
-    return draw(function_panel(net, problem, span=span, line=line), ax)
+    axes: Axes = draw(function_panel(net, problem, span=span, line=line), ax)
+    return axes
 
 
 def neurons_panel(
@@ -191,7 +192,8 @@ def plot_neurons(
     -------
     Axes
     """
-    return draw(neurons_panel(net, problem, most=most, size=size), ax)
+    axes: Axes = draw(neurons_panel(net, problem, most=most, size=size), ax)
+    return axes
 
 
 def _samples(problem: Problem, rim: float) -> list[Trace]:

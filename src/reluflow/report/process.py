@@ -86,7 +86,7 @@ def plot_staircase(
     -------
     Axes
     """
-    axes = new_axes(ax, size=(6.4, 3.6))
+    axes: Axes = new_axes(ax, size=(6.4, 3.6))
     L = None
     if run is not None:
         L = _clock(run, scale, log_scale)
@@ -149,7 +149,7 @@ def plot_exponents(
     -------
     Axes
     """
-    axes = new_axes(ax, size=(6.4, 3.8))
+    axes: Axes = new_axes(ax, size=(6.4, 3.8))
     L = None if run is None else _clock(run, scale, log_scale)
     end = _end(process, run, L)
     nodes = np.concatenate([[0.0], process.times, [end]])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MANY = 2_000  # points beyond which a scatter is stored as pixels inside a vector picture
 # stand for the page's colours of text, grid and background in SVG
 _INK, _FAINT, _PAPER = "#010203", "#010204", "#010205"
-_STYLE = (
+STYLE = (
     "<style>svg{color:#1c2024;--faint:#d5d9de;--paper:#fff}"
     "@media (prefers-color-scheme:dark){svg{color:#d7dbe0;--faint:#3a4048;--paper:#15181c}}</style>"
 )
@@ -255,4 +255,4 @@ def _portable(svg: str) -> str:
     svg = re.sub(r'\bid="([^"]+)"', lambda m: f'id="{short[m[1]]}"', svg)
     svg = re.sub(r'(url\(|href=")#([^")]+)', lambda m: f"{m[1]}#{short.get(m[2], m[2])}", svg)
     end = svg.index(">") + 1
-    return svg[:end] + _STYLE + svg[end:]
+    return svg[:end] + STYLE + svg[end:]

@@ -42,7 +42,7 @@ def strengths(problem: Problem, direction: Array) -> Array:
     """How much each feature moves <v, x>: |v_i| times the root mean square of the feature."""
     size = np.abs(direction) * np.sqrt(np.mean(problem.X**2, axis=0))
     top = float(size.max())
-    return size / top if top > 0.0 else size
+    return np.asarray(size / top if top > 0.0 else size)
 
 
 def features_read(problem: Problem, direction: Array) -> str:
