@@ -12,7 +12,7 @@ from reluflow import Problem, Trajectory, check_certificate, datasets, extremal_
 from reluflow.claims.compare import compare
 from reluflow.errors import ReluflowError
 from reluflow.explanation.explain import explain
-from reluflow.explanation.simulate import Spaced, real_times
+from reluflow.explanation.simulate import Spaced
 from reluflow.explanation.verdict.course import jumps
 from reluflow.explanation.verdict.words import feature_names, features_read, loss_number, samples
 from reluflow.landscape.alignment import G
@@ -80,15 +80,15 @@ def test_small_interpolator_fits(three):
 
 
 def test_comparison_notices_a_wrong_run(three):
-    late = real_times(three.run) * 1.5
+    late = three.run.flow_times * 1.5
     scale = float(three.net.log_norms.max())
     assert not compare(three.process, three.run, late, scale, three.loss).agrees
-    assert not compare(three.process, three.run, real_times(three.run), scale, 0.3).ends_meet
+    assert not compare(three.process, three.run, three.run.flow_times, scale, 0.3).ends_meet
 
 
 def test_comparison_notices_that_other_neurons_jumped(three):
     scale = float(three.net.log_norms.max())
-    times = real_times(three.run)
+    times = three.run.flow_times
     assert three.comparison.who is True
     assert three.comparison.rows[0].held > 0.999
     order = np.argsort(three.net.m - np.arange(three.net.m))  # the same networks, neurons renamed
@@ -102,7 +102,7 @@ def test_comparison_notices_that_other_neurons_jumped(three):
 def test_without_sizes_who_jumps_is_left_open(three):
     blind = replace(three.run, networks=None)
     scale = float(three.net.log_norms.max())
-    found = compare(three.process, blind, real_times(three.run), scale, three.loss)
+    found = compare(three.process, blind, three.run.flow_times, scale, three.loss)
     assert found.who is None
     assert found.agrees
 

@@ -12,8 +12,8 @@ from reluflow.explanation.end import carriers, fitted, groups_of, leading_share,
 from reluflow.explanation.explain import explain
 from reluflow.explanation.explanation import Explanation
 from reluflow.explanation.page import _loss, _margins, in_real_time, page_of
-from reluflow.explanation.simulate import SlowDirection, Spent, real_times
-from reluflow.explanation.verdict.course import _agreement, directions
+from reluflow.explanation.simulate import SlowDirection, Spent
+from reluflow.explanation.verdict.course import _agreement, directions, in_flow_time
 from reluflow.explanation.verdict.outcome import best, end
 from reluflow.explanation.verdict.sentences import sentences
 from reluflow.optimum import max_margin
@@ -99,7 +99,13 @@ def test_one_clock_on_the_page(separated):
     if beyond:
         assert late.xlim[1] == pytest.approx(separated.run["log_time"][-1] / np.log(10.0))
     assert "loss dt" not in page_of(separated).html
-    assert in_real_time(separated.run).times == pytest.approx(real_times(separated.run))
+    assert in_real_time(separated.run).times == pytest.approx(separated.run.flow_times)
+
+
+def test_times_of_the_limit_are_said_in_gradient_flow_time():
+    """Of a start at e^-20 the sentence that `balance_words` makes."""
+    sentence = "neuron 3 would jump near time 1.25 log(1/scale) with |a| > |w|."
+    assert in_flow_time(sentence, -20.0) == "neuron 3 would jump near time 25 with |a| > |w|."
 
 
 def test_budgets_end_at_gradient_flow_time():

@@ -17,7 +17,6 @@ from reluflow.explanation.simulate import (
     fastest_possible,
     horizon_of,
     load_finished,
-    real_times,
     simulate,
     with_key,
 )
@@ -169,7 +168,7 @@ def _gather(
     compared = None
     if process is not None:
         loss = float(np.exp(problem.log_value(problem.outputs(run.final))))
-        compared = compare(process, run, real_times(run), scale, loss)
+        compared = compare(process, run, run.flow_times, scale, loss)
     point, multipliers, small = None, None, None
     light = net.m * problem.X.size <= SMALL_RUN
     if not idle:

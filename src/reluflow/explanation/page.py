@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reluflow.explanation.simulate import real_times
 from reluflow.explanation.verdict.words import feature_names, loss_number, samples, strengths
 from reluflow.landscape.alignment import G
 from reluflow.report.curves import log_norms_panel, loss_panel, margins_panel
@@ -64,7 +63,7 @@ def in_real_time(run: Trajectory) -> Trajectory:
     """A run on the clock of the loss with the times of its records instead."""
     if run.settings.get("clock") != "loss":
         return run
-    return replace(run, times=real_times(run), settings={**run.settings, "clock": "time"})
+    return replace(run, times=run.flow_times, settings={**run.settings, "clock": "time"})
 
 
 def _pictures(page: Page, e: Explanation) -> None:
@@ -112,7 +111,7 @@ def _curves(page: Page, e: Explanation, run: Trajectory, process: JumpProcess | 
 
 def _margins(e: Explanation, run: Trajectory) -> Panel:
     """Margins against log10 of time where the run goes on beyond any axis of time."""
-    if float(real_times(e.run)[-1]) < _LATE or "log_time" not in e.run.observables:
+    if float(e.run.flow_times[-1]) < _LATE or "log_time" not in e.run.observables:
         return margins_panel(run)
     logs = np.asarray(e.run["log_time"], dtype=float) / np.log(10.0)
     first = logs[np.isfinite(logs)].min(initial=0.0)
@@ -138,7 +137,7 @@ def _cut(e: Explanation, panel: Panel) -> Panel:
         t for r in (e.comparison.rows if e.comparison else ()) for t in (r.predicted, r.simulated)
     ]
     last = max([t for t in times if t is not None], default=0.0)
-    end = float(real_times(e.run)[-1])
+    end = float(e.run.flow_times[-1])
     top = min(2.0 * last, end) if last > 0.0 else end
     return replace(panel, xscale="linear", xlim=(0.0, top))
 

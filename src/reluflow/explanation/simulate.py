@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull
 from reluflow.gradientflow.stops import Settled, Stop, loss_below, moment, stationary
@@ -169,13 +168,6 @@ def simulate(
         **recorded,
         **saved,
     )
-
-
-def real_times(run: Trajectory) -> Array:
-    """Times of the records in gradient-flow time, also where the clock was the loss."""
-    if "log_time" in run.observables:
-        return np.exp(np.minimum(run["log_time"], 700.0))
-    return np.asarray(run.times, dtype=float)
 
 
 def load_finished(path: Path, key: str) -> Trajectory | None:

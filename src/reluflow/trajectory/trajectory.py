@@ -73,6 +73,13 @@ class Trajectory:
             raise ReluflowError(f"nothing called {name!r} was recorded: this run has {known}")
         return self.observables[name]
 
+    @property
+    def flow_times(self) -> Array:
+        """Gradient-flow time of each record, also where the clock was the loss; at most e^700."""
+        if "log_time" in self.observables:
+            return np.asarray(np.exp(np.minimum(self.observables["log_time"], 700.0)))
+        return np.asarray(self.times, dtype=float)
+
     def path(self) -> States:
         """The recorded networks, in order; raises :class:`MissingEvidence` when there are none."""
         if self.networks is None:

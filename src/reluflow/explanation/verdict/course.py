@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reluflow.claims.compare import CLOSE, Comparison, JumpRow
 from reluflow.explanation.end import carriers
-from reluflow.explanation.simulate import real_times
 from reluflow.explanation.verdict.words import NAMED, SHOWN, features_read, loss_number, samples
 from reluflow.runtime.words import count, join, percent
 
@@ -144,8 +144,19 @@ def jumps(e: Explanation) -> str:
             f" {which} {join(leading)} {verb} predicted at leading order only: the constant that "
             "belongs to the time at a finite scale is not known."
         )
-    balance = f" {e.process.balance}" if e.process.balance else ""
+    balance = ""
+    if e.process.balance:
+        balance = " " + in_flow_time(e.process.balance, float(e.net.log_norms.max()))
     return text + balance + _agreement(e.comparison)
+
+
+def in_flow_time(text: str, log_scale: float) -> str:
+    """A sentence about the limit, its times over log(1/scale) as gradient-flow times."""
+    return re.sub(
+        r"time ([\d.e+-]+) log\(1/scale\)",
+        lambda found: f"time {-log_scale * float(found[1]):.4g}",
+        text,
+    )
 
 
 def predicted_jumps(process: JumpProcess, log_scale: float) -> str:
@@ -239,4 +250,4 @@ def _in_real_time(e: Explanation) -> list[float]:
     """Jumps of the run, whose clock may be that of the loss."""
     if e.seen is None:
         return []
-    return [float(t) for t in np.interp(e.seen.jumps, e.run.times, real_times(e.run))]
+    return [float(t) for t in np.interp(e.seen.jumps, e.run.times, e.run.flow_times)]
