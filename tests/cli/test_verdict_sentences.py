@@ -8,7 +8,13 @@ import pytest
 
 from reluflow import Network, Problem, flow, initialize
 from reluflow.claims.compare import Comparison, JumpRow
-from reluflow.explanation.end import carriers, fitted, groups_of, leading_share, silent_on
+from reluflow.explanation.end import (
+    carriers,
+    fitted_samples,
+    groups_of,
+    leading_share,
+    silent_samples,
+)
 from reluflow.explanation.explain import explain
 from reluflow.explanation.explanation import Explanation
 from reluflow.explanation.page import _loss, _margins, in_real_time, page_of
@@ -46,8 +52,8 @@ def test_a_small_label_that_is_not_fitted():
     problem = Problem(np.eye(2), [1e5, 1.0])
     one = Network([[np.sqrt(1e5), 0.0]], [np.sqrt(1e5)])
     f = problem.outputs(one)
-    assert fitted(problem, f).tolist() == [True, False]
-    assert silent_on(problem, f).tolist() == [False, True]
+    assert fitted_samples(problem, f).tolist() == [True, False]
+    assert silent_samples(problem, f).tolist() == [False, True]
     (group,) = groups_of(problem, one)
     assert (group.active, group.edge) == ((0,), (1,))
     both = Network([[np.sqrt(1e5), 0.0], [0.0, 1.0]], [np.sqrt(1e5), 1.0])
@@ -168,7 +174,7 @@ def stub(problem, net, **more):
     )
     e = SimpleNamespace(**{**given, **more})
     e.outputs = problem.outputs(net)
-    e.margins, e.unlearnt = problem.y * e.outputs, silent_on(problem, e.outputs)
+    e.margins, e.unlearnt = problem.y * e.outputs, silent_samples(problem, e.outputs)
     e.margin, e.loss = float(e.margins.min()), float(problem.value(e.outputs))
     return e
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from reluflow.claims.compare import compare
-from reluflow.explanation.end import fitted, from_large, groups_of, interpolator
+from reluflow.explanation.end import fitted_samples, groups_of, interpolator, train_from_large
 from reluflow.explanation.explanation import Explanation
 from reluflow.explanation.files import RUN, WORK, prepare
 from reluflow.explanation.settings import SMALL_RUN, Settings, can_follow, has_pull, too_large
@@ -178,7 +178,7 @@ def _gather(
             small = interpolator(problem, point)
     bigger = stages.run(
         "larger scale",
-        lambda: from_large(problem, net),
+        lambda: train_from_large(problem, net),
         idle or ("" if light else too_large(problem)),
     )
     claims = stages.run(
@@ -250,7 +250,7 @@ def _train(
 
 def _fits(problem: Problem, net: Network) -> bool:
     """Whether every label is fitted."""
-    return bool(fitted(problem, problem.outputs(net)).all())
+    return bool(fitted_samples(problem, problem.outputs(net)).all())
 
 
 def _phases(run: Trajectory) -> Phases | None:

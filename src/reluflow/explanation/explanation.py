@@ -21,10 +21,10 @@ from reluflow.explanation.end import (
     SILENT,
     Group,
     LargeStart,
-    fitted,
+    fitted_samples,
     linear_fit,
     normalized_margin,
-    silent_on,
+    silent_samples,
 )
 from reluflow.explanation.settings import Settings
 from reluflow.landscape.align import Alignment
@@ -132,17 +132,19 @@ class Explanation:
         """Whether the network has no output to speak of, on any sample beside its label."""
         if not self.problem.y.any():
             return bool(np.abs(self.outputs).max() <= SILENT)
-        return bool(silent_on(self.problem, self.outputs).all())
+        return bool(silent_samples(self.problem, self.outputs).all())
 
     @cached_property
     def fits(self) -> bool:
         """Whether every label is fitted, each up to a small share of its own size."""
-        return not self.problem.loss.margin and bool(fitted(self.problem, self.outputs).all())
+        return not self.problem.loss.margin and bool(
+            fitted_samples(self.problem, self.outputs).all()
+        )
 
     @cached_property
     def unlearnt(self) -> NDArray[np.bool_]:
         """Samples (n,) on which the network at the end has no output to speak of."""
-        return silent_on(self.problem, self.outputs)
+        return silent_samples(self.problem, self.outputs)
 
     @cached_property
     def settling(self) -> float | None:

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
+from reluflow.network import Network
+from reluflow.problem import Problem
 from reluflow.report.panels import boundary_panel, function_panel, has_boundary, neurons_panel
 from reluflow.report.render import make_folder, write_picture
 from reluflow.report.traces import (
@@ -245,15 +247,19 @@ def margins_panel(run: Trajectory) -> Panel:
     return Panel(traces, "normalised margin", ylabel="min y f / |theta|²", **_axis(run))
 
 
-def end_panels(run: Trajectory) -> list[Panel]:
-    """The function or decision boundary and the neurons at the end, where they can be drawn."""
-    problem, net = run.problem, run.final
+def end_panels(problem: Problem, net: Network) -> list[Panel]:
+    """The function or decision boundary and the neurons at the end, where they can be drawn.
+
+    A boundary is that of the network over its largest weight: late in a run on a margin loss no
+    float holds its outputs.
+    """
     panels: list[Panel] = []
     if problem.d == 2 and problem.bias is not None:
         panels.append(function_panel(net, problem, title="function at the end", legend="best"))
     elif has_boundary(problem):
-        panels.append(boundary_panel(net, problem, title="decision boundary at the end"))
-    if net.d == 2:
+        unit = net.scaled(-net.log_m_norm)
+        panels.append(boundary_panel(unit, problem, title="f at the end, in units of its size"))
+    if problem.d == 2:
         panels.append(neurons_panel(net, problem, title="neurons at the end"))
     return panels
 
@@ -311,7 +317,7 @@ def write_curves(
     target = Path(folder)
     curves = curve_panels(run, process, directions)
     pictures = [Picture(curves, 2, name="curves")]
-    ends = end_panels(run)
+    ends = end_panels(run.problem, run.final)
     if ends:
         pictures.append(Picture(ends, len(ends), name="end", height=3.8))
     return write_pictures(pictures, target)

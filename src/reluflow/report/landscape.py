@@ -154,12 +154,10 @@ def plot_alignment_sphere(
     ----------
     problem : Problem
         With three features, the bias feature included.
-    pull : array (n,), optional
-        The pull c; by default that of a silent network.
+    pull, extremal
+        As in :func:`plot_alignment_circle`.
     ax : Axes, optional
         Of projection "mollweide"; a new figure by default.
-    extremal : ExtremalVectors, optional
-        Computed if not given.
     resolution : int
         Grid points in longitude; half as many in latitude.
 
@@ -214,12 +212,8 @@ def plot_values(
     ----------
     problem : Problem
         Any number of features.
-    pull : array (n,), optional
-        The pull c; by default that of a silent network.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    extremal : ExtremalVectors, optional
-        Computed if not given.
+    pull, ax, extremal
+        As in :func:`plot_alignment_circle`.
     most : int
         Number of bars at most.
 

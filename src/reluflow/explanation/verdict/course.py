@@ -135,7 +135,7 @@ def jumps(e: Explanation) -> str:
         return f"No neuron ever jumps. {e.process.status}"
     rows = e.comparison.rows
     more = f" and {K - SHOWN} more" if K > SHOWN else ""
-    text = f"{_PREDICTED}: {'; '.join(_compared(e, row) for row in rows[:SHOWN])}{more}."
+    text = f"{_PREDICTED}: {'; '.join(_jump_beside_run(e, row) for row in rows[:SHOWN])}{more}."
     leading = [str(row.jump) for row in rows if row.leading]
     if leading:
         which = "Jump" if len(leading) == 1 else "Jumps"
@@ -181,7 +181,7 @@ def predicted_jumps(process: JumpProcess, log_scale: float) -> str:
     return f"{_PREDICTED}: {'; '.join(shown)}{more}."
 
 
-def _compared(e: Explanation, row: JumpRow) -> str:
+def _jump_beside_run(e: Explanation, row: JumpRow) -> str:
     """A jump with what the simulation did."""
     sim = "not seen" if row.simulated is None else f"simulated {row.simulated:.4g}"
     if row.difference is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reluflow.explanation.end import fitted, leading_share
+from reluflow.explanation.end import fitted_samples, leading_share
 from reluflow.explanation.verdict.words import (
     FAINT,
     feature_names,
@@ -40,10 +40,10 @@ def end(e: Explanation) -> str:
                 f"meets the KKT conditions of the largest margin up to {e.kkt.residual:.1e}."
             )
             text += _settling(e)
-        return text + _unfinished(e)
+        return text + _why_unfinished(e)
     first, last = number(e.first_loss), loss_number(e.loss, e.first_loss)
     goes = f"goes from {first} to {last}" if first != last else f"stays at {first}"
-    text = f"The loss {goes} (mean squared error {number(e.mse)}).{_unfinished(e)}"
+    text = f"The loss {goes} (mean squared error {number(e.mse)}).{_why_unfinished(e)}"
     if not e.problem.y.any():
         text = "The loss is 0, up to what the start puts out, and stays so."
     elif e.first_loss > 0.0 and last == "0":
@@ -80,7 +80,7 @@ def _settling(e: Explanation) -> str:
     )
 
 
-def _unfinished(e: Explanation) -> str:
+def _why_unfinished(e: Explanation) -> str:
     if e.run.status.code == "loss":
         share = 100 * e.loss / e.first_loss
         return f" The simulation was ended here, at {share:.2g} % of the first loss: {e.run.status}"
@@ -99,8 +99,8 @@ def best(e: Explanation) -> str:
     p = e.point
     if p is not None and p.kind != "global minimum" and e.fits:
         rounding = loss_number(e.loss, e.first_loss) == "0"
-        word = "up to rounding" if rounding else f"up to {e.loss:.0e}"
-        lines.append(f"The end is global {word}, since no loss is below 0.")
+        near = "up to rounding" if rounding else f"up to {e.loss:.0e}"
+        lines.append(f"The end is global {near}, since no loss is below 0.")
     elif p is not None and p.kind == "global minimum":
         lines.append("The end is a global minimum: no network of any width has a smaller loss.")
     elif p is not None and p.kind == "stationary, not global":
@@ -132,9 +132,9 @@ def _interpolators(e: Explanation) -> list[str]:
         )
     if o.network is None:
         return lines
-    word = "" if o.exact else f" found (at least {number(o.lower_bound)})"
+    bound = "" if o.exact else f" found (at least {number(o.lower_bound)})"
     least = (
-        f"The interpolator of least norm{word} has {count(o.network.m, 'neuron')}, squared norm "
+        f"The interpolator of least norm{bound} has {count(o.network.m, 'neuron')}, squared norm "
         f"{number(o.norm2)}"
     )
     if e.fits:
@@ -185,7 +185,7 @@ def _linear_margin(e: Explanation) -> list[str]:
     ]
 
 
-def ignored(e: Explanation) -> str:
+def what_is_ignored(e: Explanation) -> str:
     """Samples and features that the network at the end does not use."""
     problem, parts = e.problem, []
     if not e.groups or e.silent:
@@ -201,7 +201,7 @@ def ignored(e: Explanation) -> str:
         if wrong.size:
             parts.append(f"{samples(wrong.tolist(), problem.n)} not classified rightly")
     else:
-        far = np.flatnonzero(~fitted(problem, e.outputs, _OFF))
+        far = np.flatnonzero(~fitted_samples(problem, e.outputs, _OFF))
         if far.size:
             off = np.abs(e.outputs - problem.y)
             worst = int(far[np.argmax(off[far])])

@@ -8,7 +8,7 @@ import numpy as np
 
 from reluflow.explanation.settings import has_pull
 from reluflow.explanation.verdict.course import directions, jumps
-from reluflow.explanation.verdict.outcome import best, end, ignored
+from reluflow.explanation.verdict.outcome import best, end, what_is_ignored
 from reluflow.explanation.verdict.words import loss_number
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.runtime.words import count, number, share
@@ -37,7 +37,7 @@ def sentences(e: Explanation) -> list[tuple[str, str]]:
         "Jumps": jumps(e),
         "End": end(e),
         "Best possible": best(e),
-        "Ignored": ignored(e),
+        "Ignored": what_is_ignored(e),
         "Width": width(e),
         "Scale": scale(e),
         "Proofs": proofs(e),
@@ -133,8 +133,8 @@ def scale(e: Explanation) -> str:
         )
     here = "none" if e.silent else count(len(e.groups), "direction").split()[0]
     where = "loss 0" if L.fits else f"loss {number(L.loss)}"
-    if L.margin is not None:
-        where = f"normalised margin {number(L.margin)}"
+    if L.normalized_margin is not None:
+        where = f"normalised margin {number(L.normalized_margin)}"
     return (
         f"From weights of size 1 the same draw ends with {count(L.directions, 'direction')} "
         f"(here {here}), at {where} (estimated)."
