@@ -59,9 +59,12 @@ def explain(
     settings = Settings(m, scale, seed, lr, steps, seconds, shape)
     settings.check(problem)
     old = report_on_other_data(out, settings.key(problem))
+    out_stream = sys.stdout
 
     def show(topic: str, text: str) -> None:
-        print(paragraph(topic, text), flush=True)
+        """Above the progress bar on a terminal; a bar must not take what goes into a file."""
+        stream = sys.stdout if out_stream.isatty() else out_stream
+        print(paragraph(topic, text), file=stream, flush=True)
 
     if not as_json:
         print(problem, flush=True)
