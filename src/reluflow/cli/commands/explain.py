@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -64,7 +65,8 @@ def explain(
     def show(topic: str, text: str) -> None:
         """Above the progress bar on a terminal; a bar must not take what goes into a file."""
         stream = sys.stdout if out_stream.isatty() else out_stream
-        print(paragraph(topic, text), file=stream, flush=True)
+        with suppress(BrokenPipeError):  # a reader who has gone does not end the work
+            print(paragraph(topic, text), file=stream, flush=True)
 
     if not as_json:
         print(problem, flush=True)
