@@ -334,9 +334,11 @@ def _entry(entry: Entry, x: float, y: float) -> list[str]:
     if isinstance(trace, Points):
         mark = Points([0.0], [0.0], marker=trace.marker, size=min(trace.size, 40.0), clip=False)
         return [*_points(mark, [colour], np.array([x + 9.0]), np.array([middle])), name]
-    width = 6.0 if isinstance(trace, Band) else 1.6
-    dash = "-" if isinstance(trace, Band | Image) else trace.dash
-    return [_stroke(f"M{_n(x)} {_n(middle)}h18", colour, width, dash), name]
+    if isinstance(trace, Band):
+        paint = f'fill="{colour}" fill-opacity="{trace.alpha:g}"'
+        return [f'<path d="M{_n(x)} {_n(middle - 3.0)}h18v6h-18z" {paint}/>', name]
+    dash = "-" if isinstance(trace, Image) else trace.dash
+    return [_stroke(f"M{_n(x)} {_n(middle)}h18", colour, 1.6, dash), name]
 
 
 def _emptiest(
