@@ -8,6 +8,7 @@ import pytest
 
 from reluflow import Network, Problem, flow, initialize
 from reluflow.claims.compare import Comparison, JumpRow
+from reluflow.claims.evidence import Evidence
 from reluflow.explanation.end import (
     carriers,
     fitted_samples,
@@ -106,6 +107,14 @@ def test_one_clock_on_the_page(separated):
         assert late.xlim[1] == pytest.approx(separated.run["log_time"][-1] / np.log(10.0))
     assert "loss dt" not in page_of(separated).html
     assert in_real_time(separated.run).times == pytest.approx(separated.run.flow_times)
+
+
+def test_claims_see_gradient_flow_time(separated):
+    """A run on the clock of the loss was held against laws in t with its own s."""
+    evidence = Evidence.of(separated.problem, separated.run, separated.net)
+    assert separated.run.settings["clock"] == "loss"
+    assert evidence.times.tolist() == separated.run.flow_times.tolist()
+    assert separated.failed == []
 
 
 def test_times_of_the_limit_are_said_in_gradient_flow_time():
