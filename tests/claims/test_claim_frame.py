@@ -13,7 +13,7 @@ from reluflow.claims import Evidence, Hypothesis, Status, at_least, at_most, cer
 from reluflow.claims.claim import REGISTRY, Check, Found, load_all, predicate, register
 from reluflow.claims.run import evaluate, run_check, try_check, verdict_of
 from reluflow.claims.verdict import count_statuses, decide, from_dict
-from reluflow.report.verdicts import verdict_rows
+from reluflow.report.page import verdict_rows
 
 numbers = st.floats(-1e6, 1e6)
 errors = st.floats(0, 1e3)

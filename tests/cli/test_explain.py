@@ -12,9 +12,9 @@ from reluflow import Problem, Trajectory, check_certificate, datasets, extremal_
 from reluflow.claims.compare import compare
 from reluflow.errors import ReluflowError
 from reluflow.explanation.explain import explain
-from reluflow.explanation.jumps import jumps
-from reluflow.explanation.simulate import Spaced, real_times
-from reluflow.explanation.words import feature_names, loss_number, reads, samples
+from reluflow.explanation.simulate import Spaced
+from reluflow.explanation.verdict.course import jumps
+from reluflow.explanation.verdict.words import feature_names, features_read, loss_number, samples
 from reluflow.landscape.alignment import G
 from reluflow.landscape.estimate import estimated_directions
 from reluflow.runtime.words import count, join
@@ -46,6 +46,33 @@ def test_three_points_verdict(three):
     assert three.failed == []
 
 
+def test_sentences_come_as_they_become_known():
+    heard = []
+    found = explain(
+        datasets.golden(), m=20, progress=False, on_sentence=lambda *part: heard.append(part)
+    )
+    assert [topic for topic, _ in heard[:3]] == ["Directions", "Jumps", "In short"]
+    assert heard[0][1].startswith("At first ")
+    assert heard[1][1].startswith("Predicted without training: jump 1 of ")
+    assert "simulated" not in heard[1][1]
+    by_topic = {topic: [text for name, text in heard if name == topic] for topic, _ in heard}
+    assert list(dict(found.verdict)) == list(dict.fromkeys(topic for topic, _ in heard[2:]))
+    for topic, text in found.verdict:
+        assert text in (by_topic[topic][-1], " ".join(by_topic[topic]))
+
+
+def test_results_have_one_plain_form(three):
+    document = three.to_dict()
+    assert json.loads(json.dumps(document)) == document
+    assert document["problem"] == three.problem.to_dict()
+    assert document["directions"] == three.landscape.to_dict()
+    assert document["alignment"] == three.alignment.to_dict()
+    assert document["process"] == three.process.to_dict()
+    fates = ("growing", "dead", "anti_aligned", "resting", "unresolved")
+    assert sum(document["alignment"][name] for name in fates) == document["alignment"]["neurons"]
+    assert sum(document["alignment"]["to"].values()) == document["alignment"]["growing"]
+
+
 def test_small_interpolator_fits(three):
     problem = three.problem
     assert three.small.m == 2
@@ -53,15 +80,15 @@ def test_small_interpolator_fits(three):
 
 
 def test_comparison_notices_a_wrong_run(three):
-    late = real_times(three.run) * 1.5
+    late = three.run.flow_times * 1.5
     scale = float(three.net.log_norms.max())
     assert not compare(three.process, three.run, late, scale, three.loss).agrees
-    assert not compare(three.process, three.run, real_times(three.run), scale, 0.3).ends_meet
+    assert not compare(three.process, three.run, three.run.flow_times, scale, 0.3).ends_meet
 
 
 def test_comparison_notices_that_other_neurons_jumped(three):
     scale = float(three.net.log_norms.max())
-    times = real_times(three.run)
+    times = three.run.flow_times
     assert three.comparison.who is True
     assert three.comparison.rows[0].held > 0.999
     order = np.argsort(three.net.m - np.arange(three.net.m))  # the same networks, neurons renamed
@@ -75,7 +102,7 @@ def test_comparison_notices_that_other_neurons_jumped(three):
 def test_without_sizes_who_jumps_is_left_open(three):
     blind = replace(three.run, networks=None)
     scale = float(three.net.log_norms.max())
-    found = compare(three.process, blind, real_times(three.run), scale, three.loss)
+    found = compare(three.process, blind, three.run.flow_times, scale, three.loss)
     assert found.who is None
     assert found.agrees
 
@@ -265,7 +292,7 @@ def test_words():
     assert samples([0, 1, 2], 3) == "all 3 samples"
     assert samples([1], 3) == "sample 1"
     problem = Problem(np.eye(2), np.ones(2))
-    assert reads(problem, np.array([0.01, -1.0])) == "x1 (-)"
+    assert features_read(problem, np.array([0.01, -1.0])) == "x1 (-)"
 
 
 def test_records_are_dense_first_and_geometric_later():

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reluflow.explanation.proof_words import proofs
+from reluflow.explanation.verdict.sentences import proofs
 from reluflow.optimum.checker import KINDS
 
 

@@ -8,15 +8,21 @@ import pytest
 
 from reluflow import Network, Problem, flow, initialize
 from reluflow.claims.compare import Comparison, JumpRow
-from reluflow.explanation.directions import directions
-from reluflow.explanation.end import carriers, fitted, groups_of, leading_share, silent_on
-from reluflow.explanation.end_words import best, end
+from reluflow.claims.evidence import Evidence
+from reluflow.explanation.end import (
+    carriers,
+    fitted_samples,
+    groups_of,
+    leading_share,
+    silent_samples,
+)
 from reluflow.explanation.explain import explain
 from reluflow.explanation.explanation import Explanation
-from reluflow.explanation.jumps import _agreement
 from reluflow.explanation.page import _loss, _margins, in_real_time, page_of
-from reluflow.explanation.simulate import SlowDirection, real_times
-from reluflow.explanation.verdict import sentences
+from reluflow.explanation.simulate import SlowDirection
+from reluflow.explanation.verdict.course import _agreement, directions, in_flow_time
+from reluflow.explanation.verdict.outcome import best, end
+from reluflow.explanation.verdict.sentences import sentences
 from reluflow.gradientflow.mover import Snapshot
 from reluflow.gradientflow.stops import Spent
 from reluflow.optimum import max_margin
@@ -49,8 +55,8 @@ def test_a_small_label_that_is_not_fitted():
     problem = Problem(np.eye(2), [1e5, 1.0])
     one = Network([[np.sqrt(1e5), 0.0]], [np.sqrt(1e5)])
     f = problem.outputs(one)
-    assert fitted(problem, f).tolist() == [True, False]
-    assert silent_on(problem, f).tolist() == [False, True]
+    assert fitted_samples(problem, f).tolist() == [True, False]
+    assert silent_samples(problem, f).tolist() == [False, True]
     (group,) = groups_of(problem, one)
     assert (group.active, group.edge) == ((0,), (1,))
     both = Network([[np.sqrt(1e5), 0.0], [0.0, 1.0]], [np.sqrt(1e5), 1.0])
@@ -102,7 +108,21 @@ def test_one_clock_on_the_page(separated):
     if beyond:
         assert late.xlim[1] == pytest.approx(separated.run["log_time"][-1] / np.log(10.0))
     assert "loss dt" not in page_of(separated).html
-    assert in_real_time(separated.run).times == pytest.approx(real_times(separated.run))
+    assert in_real_time(separated.run).times == pytest.approx(separated.run.flow_times)
+
+
+def test_claims_see_gradient_flow_time(separated):
+    """A run on the clock of the loss was held against laws in t with its own s."""
+    evidence = Evidence.of(separated.problem, separated.run, separated.net)
+    assert separated.run.settings["clock"] == "loss"
+    assert evidence.times.tolist() == separated.run.flow_times.tolist()
+    assert separated.failed == []
+
+
+def test_times_of_the_limit_are_said_in_gradient_flow_time():
+    """Of a start at e^-20 the sentence that `balance_words` makes."""
+    sentence = "neuron 3 would jump near time 1.25 log(1/scale) with |a| > |w|."
+    assert in_flow_time(sentence, -20.0) == "neuron 3 would jump near time 25 with |a| > |w|."
 
 
 def test_budgets_end_at_gradient_flow_time():
@@ -157,6 +177,7 @@ def stub(problem, net, **more):
         optimum=None,
         certificates=(),
         alignment=None,
+        landscape=None,
         settling=None,
         silent=False,
         first_loss=1.0,
@@ -164,7 +185,7 @@ def stub(problem, net, **more):
     )
     e = SimpleNamespace(**{**given, **more})
     e.outputs = problem.outputs(net)
-    e.margins, e.unlearnt = problem.y * e.outputs, silent_on(problem, e.outputs)
+    e.margins, e.unlearnt = problem.y * e.outputs, silent_samples(problem, e.outputs)
     e.margin, e.loss = float(e.margins.min()), float(problem.value(e.outputs))
     return e
 

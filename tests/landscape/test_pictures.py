@@ -17,9 +17,9 @@ from reluflow.landscape.extremal import extremal_vectors
 from reluflow.report.landscape import (
     plot_alignment_circle,
     plot_alignment_sphere,
-    plot_neurons,
     plot_values,
 )
+from reluflow.report.panels import plot_neurons
 
 THREE = Problem(X=np.array([[-0.75, 1.0], [-0.5, 1.0], [0.125, 1.0]]), y=np.array([1.1, 0.1, 0.8]))
 

@@ -16,16 +16,16 @@ from reluflow import (
     limit,
 )
 from reluflow.report.animate import animate, scenes_of
-from reluflow.report.boundary import boundary_panel, field_of
 from reluflow.report.curves import (
     cosines_panel,
+    curve_panels,
     log_norms_panel,
     loss_panel,
     margins_panel,
     stable_rank_panel,
 )
 from reluflow.report.images import directions_picture, image_shape
-from reluflow.report.run import curve_panels
+from reluflow.report.panels import boundary_panel, field_of
 from reluflow.report.traces import Line, Rule
 
 

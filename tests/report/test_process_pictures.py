@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 
 from reluflow import Network, Problem, ReluflowError, datasets, flow, initialize
 from reluflow.prediction import algorithm1
-from reluflow.report.process import plot_exponents, plot_saddles, plot_staircase
-from reluflow.report.saddles import bundles
+from reluflow.report.process import bundles, plot_exponents, plot_saddles, plot_staircase
 
 L = 40 * math.log(10)
 

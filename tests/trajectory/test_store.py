@@ -1,7 +1,10 @@
 """Runs on disk."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import xarray
 
 from reluflow import ReluflowError, Trajectory, datasets, descend, initialize
 
@@ -31,6 +34,20 @@ def test_dataset_and_provenance():
     assert data["step"].values.tolist() == [0, 25, 50]
     assert set(run.settings["versions"]) == {"reluflow", "numpy", "scipy", "numba", "python"}
     assert run.settings["steps"] == 50
+
+
+def test_the_file_is_the_dataset(tmp_path):
+    """Written without xarray, read by it: whole numbers, truth values and text included."""
+    observed = {"grows": np.array([True, False, True]), "cones": np.arange(3, dtype=np.int8)}
+    run = replace(
+        make(log_scale=-3.0),
+        observables=observed,
+        observable_dims={"grows": (), "cones": ()},
+        events={"kind": np.array(["cross", "slide"]), "time": np.array([0.5, np.nan])},
+    )
+    run.save(tmp_path / "run.nc")
+    with xarray.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as stored:
+        assert stored.identical(run.dataset)
 
 
 def test_nothing_half_written(tmp_path):

@@ -103,8 +103,8 @@ class Evidence:
 
     @cached_property
     def times(self) -> Array:
-        """Times of ``recorded``."""
-        return self.run.times if self.run is not None and len(self.recorded) else np.empty(0)
+        """Gradient-flow times of ``recorded``, whatever the clock of the run."""
+        return self.run.flow_times if self.run is not None and len(self.recorded) else np.empty(0)
 
     @property
     def states(self) -> Sequence[Network]:

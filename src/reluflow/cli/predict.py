@@ -61,38 +61,16 @@ class Prediction:
         return [float(t) for t in self.process.jump_times(log_scale=self.log_scale)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        found, alignment = self.extremal, self.alignment
-        fates = self.fates
+        """Plain values, for JSON: each part as its own ``to_dict()`` has it."""
+        alignment = None
+        if self.alignment is not None:
+            others = {_FATES[row]: n for row, n in self.fates.items() if row < 0}
+            alignment = {**self.alignment.to_dict(), "others": others}
+            alignment["aligned_at"] = alignment["time"]
         return {
-            "problem": {
-                "name": self.problem.name,
-                "n": self.problem.n,
-                "d": self.problem.d,
-                "loss": self.problem.loss.name,
-                "leak": self.problem.leak,
-                "reduction": self.problem.reduction,
-                "bias": self.problem.bias,
-            },
-            "extremal_vectors": {
-                "exact": found.exact,
-                "method": found.method,
-                "vectors": found.vectors,
-                "values": found.values,
-                "kinds": found.kinds,
-                "faces": found.faces,
-                "basin_fractions": found.basin_fractions,
-                "basins": found.basins,
-            },
-            "alignment": None
-            if alignment is None
-            else {
-                "neurons": alignment.sign.size,
-                "to": {str(row): n for row, n in fates.items() if row >= 0},
-                "others": {_FATES[row]: n for row, n in fates.items() if row < 0},
-                "cosine": alignment.cosine,
-                "aligned_at": _last(alignment),
-            },
+            "problem": self.problem.to_dict(),
+            "extremal_vectors": self.extremal.to_dict(),
+            "alignment": alignment,
             "process": self.process.to_dict(),
             "log_scale": self.log_scale,
             "jump_times": self.jump_times(),

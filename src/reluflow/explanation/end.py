@@ -15,6 +15,7 @@ from reluflow.optimum.embedding import collapse, neuron_groups
 from reluflow.optimum.own_size import label_sizes
 from reluflow.optimum.stationarity_result import Stationarity
 from reluflow.problem import Problem
+from reluflow.runtime.plain import to_plain
 from reluflow.trajectory.observables import OBSERVABLES
 
 ANGLE = 0.05  # radians within which neurons at the end count as one direction
@@ -25,12 +26,12 @@ FITS = 1e-4  # error over its own label up to which a sample counts as fitted: 1
 SILENT = 1e-6  # output over its own label up to which a sample counts as not learnt
 
 
-def fitted(problem: Problem, f: Array, share: float = FITS) -> NDArray[np.bool_]:
+def fitted_samples(problem: Problem, f: Array, share: float = FITS) -> NDArray[np.bool_]:
     """Samples (n,) whose error is at most ``share`` of their own label."""
     return np.asarray(np.abs(f - problem.y) <= share * label_sizes(problem.y))
 
 
-def silent_on(problem: Problem, f: Array) -> NDArray[np.bool_]:
+def silent_samples(problem: Problem, f: Array) -> NDArray[np.bool_]:
     """Samples (n,) on which the outputs f are nothing beside their own label."""
     return np.asarray(np.abs(f) <= SILENT * label_sizes(problem.y))
 
@@ -75,15 +76,8 @@ class Group:
     edge: tuple[int, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "direction": self.direction,
-            "sign": self.sign,
-            "neurons": self.neurons,
-            "share": self.share,
-            "active": self.active,
-            "edge": self.edge,
-        }
+        """Plain values, for JSON."""
+        return dict(to_plain(self))
 
 
 def log_sizes_of(problem: Problem, net: Network) -> Array:
@@ -165,7 +159,7 @@ def interpolator(problem: Problem, point: Stationarity) -> Network | None:
                 raise KeyboardInterrupt
             if not np.isfinite(f).all():
                 return None
-            if fitted(problem, f).all():
+            if fitted_samples(problem, f).all():
                 return run.final
             now = stationarity(problem, run.final)
     except ReluflowError:
@@ -178,23 +172,17 @@ class LargeStart:
     """Where the same draw ends from weights of size 1."""
 
     loss: float
-    margin: float | None
+    normalized_margin: float | None
     directions: int
     finished: bool
     fits: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "loss": self.loss,
-            "normalized_margin": self.margin,
-            "directions": self.directions,
-            "finished": self.finished,
-            "fits": self.fits,
-        }
+        """Plain values, for JSON."""
+        return dict(to_plain(self))
 
 
-def from_large(problem: Problem, net: Network) -> LargeStart | None:
+def train_from_large(problem: Problem, net: Network) -> LargeStart | None:
     """Train the same start enlarged to norm 1 of all inner weights together.
 
     An estimate, for a comparison: but for the smallest data kinks are not located.
@@ -229,7 +217,8 @@ def from_large(problem: Problem, net: Network) -> LargeStart | None:
         normalized_margin(problem, run.final) if margin else None,
         len(groups_of(problem, run.final)),
         run.status.ok,
-        not margin and bool(fitted(problem, f, 10 * FITS).all()),  # it stops at a small loss
+        not margin
+        and bool(fitted_samples(problem, f, 10 * FITS).all()),  # it stops at a small loss
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,10 +21,10 @@ from reluflow.explanation.end import (
     SILENT,
     Group,
     LargeStart,
-    fitted,
+    fitted_samples,
     linear_fit,
     normalized_margin,
-    silent_on,
+    silent_samples,
 )
 from reluflow.explanation.settings import Settings
 from reluflow.landscape.align import Alignment
@@ -39,6 +40,14 @@ from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases
+
+_WIDTH, _INDENT = 96, 15  # of the verdict on a terminal
+
+
+def paragraph(topic: str, text: str) -> str:
+    """Sentences for a terminal, the topic before them."""
+    head = f"{topic + ':':<{_INDENT}}"
+    return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=" " * _INDENT)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,17 +132,19 @@ class Explanation:
         """Whether the network has no output to speak of, on any sample beside its label."""
         if not self.problem.y.any():
             return bool(np.abs(self.outputs).max() <= SILENT)
-        return bool(silent_on(self.problem, self.outputs).all())
+        return bool(silent_samples(self.problem, self.outputs).all())
 
     @cached_property
     def fits(self) -> bool:
         """Whether every label is fitted, each up to a small share of its own size."""
-        return not self.problem.loss.margin and bool(fitted(self.problem, self.outputs).all())
+        return not self.problem.loss.margin and bool(
+            fitted_samples(self.problem, self.outputs).all()
+        )
 
     @cached_property
     def unlearnt(self) -> NDArray[np.bool_]:
         """Samples (n,) on which the network at the end has no output to speak of."""
-        return silent_on(self.problem, self.outputs)
+        return silent_samples(self.problem, self.outputs)
 
     @cached_property
     def settling(self) -> float | None:
@@ -166,23 +177,23 @@ class Explanation:
     @cached_property
     def verdict(self) -> list[tuple[str, str]]:
         """The verdict: (topic, sentences)."""
-        from reluflow.explanation.verdict import sentences
+        from reluflow.explanation.verdict.sentences import sentences
 
         return sentences(self)
 
     @property
     def text(self) -> str:
         """The verdict for a terminal."""
-        import textwrap
+        lines = [paragraph(topic, text) for topic, text in self.verdict]
+        return "\n".join([repr(self.problem), *lines, *self.left_out])
 
-        lines = [repr(self.problem)]
-        for topic, text in self.verdict:
-            lines += textwrap.wrap(
-                text, 96, initial_indent=f"{topic + ':':<15}", subsequent_indent=" " * 15
-            )
-        for line in self.missing:
-            lines += textwrap.wrap(f"Not computed, {line}", 96, subsequent_indent=" " * 4)
-        return "\n".join(lines)
+    @property
+    def left_out(self) -> list[str]:
+        """What was not computed, and why, for a terminal."""
+        return [
+            textwrap.fill(f"Not computed, {line}", _WIDTH, subsequent_indent=" " * 4)
+            for line in self.missing
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; the same for the same problem and settings."""

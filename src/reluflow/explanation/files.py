@@ -8,13 +8,11 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 from reluflow.optimum.certificate_file import write_certificate
 from reluflow.report.render import make_folder
-from reluflow.runtime.plain import json_text
+from reluflow.runtime.plain import to_plain
 
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation
@@ -51,7 +49,7 @@ def write(e: Explanation, folder: Path) -> list[Path]:
         if not (work / RUN).is_file():
             e.run.save(work / RUN)
         page_of(e).write(work / PAGE)
-        (work / DATA).write_text(json_text(e.to_dict()) + "\n", encoding="utf-8")
+        (work / DATA).write_text(json.dumps(e.to_dict(), indent=2) + "\n", encoding="utf-8")
         proofs = make_folder(work / PROOFS)
         for certificate in e.certificates:
             write_certificate(certificate, proofs / f"{certificate.kind}.json")
@@ -71,43 +69,19 @@ def write(e: Explanation, folder: Path) -> list[Path]:
 
 
 def as_dict(e: Explanation) -> dict[str, Any]:
-    """Plain values: the verdict and every number behind it, without times of the clock."""
-    p, a, ls = e.problem, e.alignment, e.landscape
-    return {
+    """The document of report.json: the verdict and every number behind it, no times of the clock.
+
+    Each part is the ``to_dict()`` of the result it is about.
+    """
+    margin = e.problem.loss.margin
+    document = {
         "software": f"reluflow {__version__}",
-        "problem": {
-            "name": p.name,
-            "n": p.n,
-            "d": p.d,
-            "loss": p.loss.name,
-            "factor": p.loss.factor,
-            "leak": p.leak,
-            "reduction": p.reduction,
-            "bias": p.bias,
-            "features": p.known.get("features"),
-        },
+        "problem": e.problem.to_dict(),
         "settings": e.settings.to_dict(),
-        "key": e.settings.key(p),
+        "key": e.settings.key(e.problem),
         "verdict": [{"topic": topic, "text": text} for topic, text in e.verdict],
-        "directions": {
-            "vectors": ls.vectors,
-            "values": ls.values,
-            "kinds": ls.kinds,
-            "faces": ls.faces,
-            "basin_fractions": ls.basin_fractions,
-            "exact": ls.exact,
-            "method": ls.method,
-        },
-        "alignment": None
-        if a is None
-        else {
-            "growing": int(a.growing.sum()),
-            "dead": int(a.dead.sum()),
-            "anti_aligned": int(a.anti_aligned.sum()),
-            "resting": int(a.resting.sum()),
-            "unresolved": int(a.unresolved.sum()),
-            "time": float(a.time[a.growing].max(initial=0.0)),
-        },
+        "directions": e.landscape.to_dict(),
+        "alignment": None if e.alignment is None else e.alignment.to_dict(),
         "process": None if e.process is None else e.process.to_dict(),
         "infinite_width": None if e.wide is None else e.wide.to_dict(),
         "comparison": None if e.comparison is None else e.comparison.to_dict(),
@@ -119,8 +93,8 @@ def as_dict(e: Explanation) -> dict[str, Any]:
         },
         "end": {
             "loss": e.loss,
-            "mse": None if p.loss.margin else e.mse,
-            "normalized_margin": e.margin if p.loss.margin else None,
+            "mse": None if margin else e.mse,
+            "normalized_margin": e.margin if margin else None,
             "least_squares": e.linear,
             "groups": [g.to_dict() for g in e.groups],
             "stationarity": None
@@ -144,6 +118,7 @@ def as_dict(e: Explanation) -> dict[str, Any]:
         "claims": [v.to_dict() for v in e.claims],
         "skipped": dict(e.skipped),
     }
+    return dict(to_plain(document))
 
 
 def _optimum(e: Explanation) -> dict[str, Any] | None:
@@ -160,7 +135,7 @@ def _optimum(e: Explanation) -> dict[str, Any] | None:
             W, a = e.small.weights()
             found["small_interpolator"] = {
                 "neurons": e.small.m,
-                "norm2": float(np.sum(W**2) + np.sum(a**2)),
+                "norm2": e.small.norm2,
                 "W": W,
                 "a": a,
             }

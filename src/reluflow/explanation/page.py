@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reluflow.explanation.simulate import real_times
-from reluflow.explanation.words import feature_names, loss_number, samples, strengths
+from reluflow.explanation.verdict.words import feature_names, loss_number, samples, strengths
 from reluflow.landscape.alignment import G
-from reluflow.report.axes import NEGATIVE, POSITIVE
-from reluflow.report.boundary import boundary_panel, has_boundary
-from reluflow.report.curves import log_norms_panel, loss_panel, margins_panel
+from reluflow.report.curves import end_panels, log_norms_panel, loss_panel, margins_panel
 from reluflow.report.images import directions_picture
-from reluflow.report.page import Page
-from reluflow.report.panels import function_panel, neurons_panel
-from reluflow.report.traces import Image, Line, Panel, Picture, Points, Rule, Trace
-from reluflow.report.verdicts import verdict_rows
+from reluflow.report.page import Page, verdict_rows
+from reluflow.report.traces import (
+    NEGATIVE,
+    POSITIVE,
+    Image,
+    Line,
+    Panel,
+    Picture,
+    Points,
+    Rule,
+    Trace,
+)
 from reluflow.runtime.words import count, number, percent
 from reluflow.trajectory import Trajectory
 
@@ -57,7 +62,7 @@ def in_real_time(run: Trajectory) -> Trajectory:
     """A run on the clock of the loss with the times of its records instead."""
     if run.settings.get("clock") != "loss":
         return run
-    return replace(run, times=real_times(run), settings={**run.settings, "clock": "time"})
+    return replace(run, times=run.flow_times, settings={**run.settings, "clock": "time"})
 
 
 def _pictures(page: Page, e: Explanation) -> None:
@@ -90,7 +95,7 @@ def _curves(page: Page, e: Explanation, run: Trajectory, process: JumpProcess | 
     scale = float(e.net.log_norms.max())
     curves = [_loss(e, run)]
     if run.networks is not None or "log_norms" in run.observables:
-        curves.append(_cut(e, log_norms_panel(run, process, log_scale=scale)))
+        curves.append(_until_last_jump(e, log_norms_panel(run, process, log_scale=scale)))
     if e.problem.loss.margin and (
         run.networks is not None or "normalized_margin" in run.observables
     ):
@@ -105,7 +110,7 @@ def _curves(page: Page, e: Explanation, run: Trajectory, process: JumpProcess | 
 
 def _margins(e: Explanation, run: Trajectory) -> Panel:
     """Margins against log10 of time where the run goes on beyond any axis of time."""
-    if float(real_times(e.run)[-1]) < _LATE or "log_time" not in e.run.observables:
+    if float(e.run.flow_times[-1]) < _LATE or "log_time" not in e.run.observables:
         return margins_panel(run)
     logs = np.asarray(e.run["log_time"], dtype=float) / np.log(10.0)
     first = logs[np.isfinite(logs)].min(initial=0.0)
@@ -116,14 +121,14 @@ def _margins(e: Explanation, run: Trajectory) -> Panel:
 
 def _loss(e: Explanation, run: Trajectory) -> Panel:
     process = e.process if e.comparison is not None else None
-    panel = _cut(e, loss_panel(run, process, log_scale=float(e.net.log_norms.max())))
+    panel = _until_last_jump(e, loss_panel(run, process, log_scale=float(e.net.log_norms.max())))
     if process is None or not e.problem.loss.margin:
         return panel
     # as far as it is shown the loss falls in steps, not to the smallest float
     return replace(panel, yscale="linear", ylim=(0.0, 1.05 * float(run.loss.max())))
 
 
-def _cut(e: Explanation, panel: Panel) -> Panel:
+def _until_last_jump(e: Explanation, panel: Panel) -> Panel:
     """Margin losses in real time: the jumps, not the eternity after them."""
     if not e.problem.loss.margin or e.settings.lr is not None:
         return panel
@@ -131,23 +136,17 @@ def _cut(e: Explanation, panel: Panel) -> Panel:
         t for r in (e.comparison.rows if e.comparison else ()) for t in (r.predicted, r.simulated)
     ]
     last = max([t for t in times if t is not None], default=0.0)
-    end = float(real_times(e.run)[-1])
+    end = float(e.run.flow_times[-1])
     top = min(2.0 * last, end) if last > 0.0 else end
     return replace(panel, xscale="linear", xlim=(0.0, top))
 
 
 def _ends(e: Explanation) -> list[Panel]:
-    p, net = e.problem, e.run.final
-    made: list[Panel] = []
-    if p.d == 2 and p.bias is not None:
-        made.append(function_panel(net, p, title="function at the end", legend="best"))
-    elif has_boundary(p):
-        unit = net.scaled(-float(np.max(np.maximum(net.log_norms, net.log_outer))))
-        made.append(boundary_panel(unit, p, title="f at the end, in units of its size"))
-    if p.d == 2:
-        made.append(neurons_panel(net, p, title="neurons at the end"))
+    """The network at the end, and the landscape or what its directions read."""
+    made = end_panels(e.problem, e.run.final)
+    if e.problem.d == 2:
         made.append(_circle(e))
-    elif p.d <= _FEATURES and e.groups:
+    elif e.problem.d <= _FEATURES and e.groups:
         made.append(_heat(e))
     return made
 
@@ -222,11 +221,11 @@ def _jumps(page: Page, e: Explanation) -> None:
 def _directions(page: Page, e: Explanation) -> None:
     names = feature_names(e.problem)
     page.heading("Directions")
-    word = "All" if e.landscape.exact else "Found, perhaps not all,"
+    which = "All" if e.landscape.exact else "Found, perhaps not all,"
     share = e.landscape.basin_fractions
     starts = "neurons of the start" if "estimated" in e.landscape.basins else "random starts"
     page.text(
-        f"{word} critical directions of the silent network, by growth rate"
+        f"{which} critical directions of the silent network, by growth rate"
         + ("." if share is None else f"; the share is that of {starts}, with positive and ")
         + ("" if share is None else "negative output weight, that turn there:")
     )

@@ -85,7 +85,7 @@ class Settings:
         return fingerprint(arrays, given)
 
 
-def pulls(problem: Problem) -> bool:
+def has_pull(problem: Problem) -> bool:
     """Whether some sample pulls on a silent network: its label and its features are not 0."""
     return bool(((problem.pull != 0.0) & problem.X.any(axis=1)).any())
 
@@ -102,7 +102,8 @@ def can_optimise(problem: Problem) -> bool:
 
 def search_method(problem: Problem) -> str:
     """How directions are looked for: by ascent where no enumeration could end."""
-    return "multistart" if problem.n > 40 and problem.d > 40 else "auto"
+    large = problem.n > 40 and problem.d > 40 and has_pull(problem)
+    return "multistart" if large else "auto"
 
 
 def ascents(problem: Problem) -> int:

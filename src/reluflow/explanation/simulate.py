@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.explanation.settings import STATE_BYTES, Settings
+from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull
 from reluflow.gradientflow.stops import Settled, Spent, Stop, loss_below, stationary
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -102,8 +101,7 @@ def simulate(
     net: Network,
     settings: Settings,
     horizon: float,
-    checkpoint: Path | None,
-    progress: bool | str,
+    checkpoint: Path | None = None,
 ) -> Trajectory:
     """Gradient flow to its end, or descent with ``settings.lr``."""
     records = 2 * _RECORDS
@@ -113,11 +111,7 @@ def simulate(
         observe = ["log_norms"] if records * net.m * 8 <= STATE_BYTES else []
         observe += ["normalized_margin", "accuracy"] if problem.loss.margin else []
     recorded: dict[str, Any] = {"observe": observe, "states": keep}
-    saved: dict[str, Any] = {
-        "checkpoint": checkpoint,
-        "checkpoint_seconds": _WRITE_SECONDS,
-        "progress": progress,
-    }
+    saved: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_seconds": _WRITE_SECONDS}
     if settings.lr is not None:
         from reluflow.descent.descend import descend
 
@@ -127,6 +121,8 @@ def simulate(
         return descend(problem, net, lr=lr, steps=steps, save=policy, **recorded, **saved)
     from reluflow.gradientflow.flow import flow
 
+    if not has_pull(problem):  # ends at once, or shrinks
+        return flow(problem, net, checkpoint=checkpoint)
     margin = problem.loss.margin
     wide = float(net.m) * problem.X.size > _LOCATED
     # at the solver's tolerance gradients do not fall below about 1e-10 of the first ones
@@ -157,12 +153,7 @@ def simulate(
     )
 
 
-def real_times(run: Trajectory) -> Array:
-    """Times of the records in gradient-flow time, also where the clock was the loss."""
-    return run.flow_times
-
-
-def stored(path: Path, key: str) -> Trajectory | None:
+def load_finished(path: Path, key: str) -> Trajectory | None:
     """The run that was finished under the same fingerprint, if there is one."""
     if not path.is_file():
         return None
@@ -173,6 +164,6 @@ def stored(path: Path, key: str) -> Trajectory | None:
     return run if run.settings.get("explain") == key else None
 
 
-def marked(run: Trajectory, key: str) -> Trajectory:
+def with_key(run: Trajectory, key: str) -> Trajectory:
     """The run with the fingerprint of its explanation among its settings."""
     return replace(run, settings={**run.settings, "explain": key})

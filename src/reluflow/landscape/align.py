@@ -189,6 +189,18 @@ class Alignment:
             out[self.growing] = np.where(row >= 0, row, UNLISTED)
         return out
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: how many neurons meet which fate, and when they are aligned."""
+        fates = ("growing", "dead", "anti_aligned", "resting", "unresolved")
+        rows, counts = np.unique(self.destination[self.destination >= 0], return_counts=True)
+        return {
+            "neurons": int(self.sign.size),
+            **{name: int(getattr(self, name).sum()) for name in fates},
+            "to": {str(row): int(n) for row, n in zip(rows, counts, strict=True)},
+            "cosine": self.cosine,
+            "time": float(self.time[self.growing].max(initial=0.0)),
+        }
+
     def __repr__(self) -> str:
         names = ("growing", "dead", "anti_aligned", "resting", "unresolved")
         sizes = {name: int(getattr(self, name).sum()) for name in names}

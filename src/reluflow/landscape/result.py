@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.arrays import Array
+from reluflow.runtime.plain import to_plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,11 @@ class ExtremalVectors:
     def of_kind(self, *kinds: str) -> NDArray[np.intp]:
         """Rows of the given kinds."""
         return np.flatnonzero(np.isin(np.array(self.kinds, dtype=object), kinds))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        names = ("vectors", "values", "kinds", "faces", "basin_fractions", "basins")
+        return dict(to_plain({name: getattr(self, name) for name in (*names, "exact", "method")}))
 
     def __repr__(self) -> str:
         head = "all" if self.exact else "found"

@@ -16,8 +16,7 @@ from reluflow.errors import ReluflowError
 from reluflow.papers.catalogue import Sketch, all_figures, chosen, sketches_of
 from reluflow.papers.figure import Figure, Spec
 from reluflow.papers.parts import Row, figure_in, run_parts, verdict_in
-from reluflow.report.page import Page
-from reluflow.report.verdicts import verdict_rows
+from reluflow.report.page import Page, verdict_rows
 from reluflow.runtime import Progress
 
 DEVICES = ("cpu", "cuda", "auto")

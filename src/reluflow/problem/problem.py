@@ -308,6 +308,22 @@ logistic; columns as they are."
         """The loss L of a network."""
         return float(self.value(self.outputs(net)))
 
+    def to_dict(self) -> dict[str, Any]:
+        """What the data and the loss are, in plain values for JSON; not the samples themselves."""
+        names = self.known.get("features")
+        return {
+            "name": self.name,
+            "n": self.n,
+            "d": self.d,
+            "loss": self.loss.name,
+            "factor": self.loss.factor,
+            "leak": self.leak,
+            "reduction": self.reduction,
+            "bias": self.bias,
+            "smoothing": self.smoothing,
+            "features": None if names is None else [str(name) for name in names],
+        }
+
     def pull_at(self, f: Array) -> Array:
         """c_k = -dl/df(f_k, y_k) * weight for outputs ``f`` of shape (..., n)."""
         pull: Array = -self.weight * self.loss.slope(f, self.y)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,15 @@ from numpy.typing import NDArray
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
-from reluflow.report.boundary import boundary_panel, extent_of, field_of, has_boundary
 from reluflow.report.curves import clock_of, loss_panel
-from reluflow.report.panels import function_panel, neurons_panel
+from reluflow.report.panels import (
+    boundary_panel,
+    extent_of,
+    field_of,
+    function_panel,
+    has_boundary,
+    neurons_panel,
+)
 from reluflow.report.render import draw, make_folder
 from reluflow.report.traces import Panel, Points
 from reluflow.runtime import Progress, beside
@@ -120,11 +127,11 @@ def scenes_of(run: Trajectory, frames: int = 120) -> Scenes:
         )
     if frames < 2:
         raise ReluflowError(f"frames must be at least 2, got {frames}")
-    records = _chosen(run, frames)
+    records = _records_to_show(run, frames)
     return Scenes(run, records, _left(run, records), _right(run, records))
 
 
-def _chosen(run: Trajectory, frames: int) -> NDArray[np.intp]:
+def _records_to_show(run: Trajectory, frames: int) -> NDArray[np.intp]:
     """Records at even distances of what is seen: neurons turn, the loss falls."""
     if len(run) <= frames:
         return np.arange(len(run))
@@ -142,8 +149,7 @@ def _chosen(run: Trajectory, frames: int) -> NDArray[np.intp]:
 
 def _left(run: Trajectory, records: NDArray[np.intp]) -> Callable[[int], Panel]:
     """The function, the boundary, or the loss with a dot that moves along."""
-    problem, nets = run.problem, run.networks
-    assert nets is not None
+    problem, nets = run.problem, run.path()
     if problem.d == 2 and problem.bias is not None:
         return _function(problem, [nets[i] for i in records], nets.__getitem__)
     if has_boundary(problem):
@@ -152,9 +158,8 @@ def _left(run: Trajectory, records: NDArray[np.intp]) -> Callable[[int], Panel]:
         return lambda i: boundary_panel(
             nets[i], problem, extent=extent, top=top, resolution=101, title="decision boundary"
         )
-    curve = loss_panel(run)
-    assert curve.xlim is not None
-    x = np.clip(clock_of(run)[0], *curve.xlim)
+    curve, x = loss_panel(run), clock_of(run)[0]
+    x = np.clip(x, *(curve.xlim or (x[0], x[-1])))
 
     def loss(i: int) -> Panel:
         dot = Points(x[i : i + 1], run.loss[i : i + 1], color="crimson", size=50, clip=False)
@@ -171,8 +176,8 @@ def _function(
     span = float(x.min()) - reach, float(x.max()) + reach
     grid = np.linspace(*span, 101)[:, None]
     values = np.concatenate([problem.y, *(net(grid) for net in shown)])
-    room = 0.08 * float(np.ptp(values)) or 1.0
-    ylim = float(values.min()) - room, float(values.max()) + room
+    edge = 0.08 * float(np.ptp(values)) or 1.0
+    ylim = float(values.min()) - edge, float(values.max()) + edge
     return lambda i: function_panel(
         net_of(i), problem, span=span, ylim=ylim, title="function", legend="upper right"
     )
@@ -180,8 +185,7 @@ def _function(
 
 def _right(run: Trajectory, records: NDArray[np.intp]) -> Callable[[int], Panel]:
     """The neurons; norms in units of the largest of all frames."""
-    problem, nets = run.problem, run.networks
-    assert nets is not None
+    problem, nets = run.problem, run.path()
     few = problem.d == 2 and problem.n <= _FEW
     title, seen, plane = "neurons", problem if few else None, np.eye(problem.d, 2)
     if problem.d > 2:
@@ -209,7 +213,7 @@ class _Stage:
 
         self.scenes, self.bar, self._began = scenes, bar, time.monotonic()
         self.figure = Figure(figsize=_SIZE, dpi=_DPI)
-        self.canvas = FigureCanvasAgg(self.figure)
+        self.canvas: Any = FigureCanvasAgg(self.figure)
         first = scenes.records[0]
         panels = scenes.left(first), scenes.right(first)
         self.axes = [

@@ -1,7 +1,10 @@
-"""Curves of a run as panels: loss, sizes, cosines, stable rank, margins."""
+"""Curves of a run as panels: loss, sizes, cosines, stable rank, margins; and its end."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,8 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
-from reluflow.report.axes import NEGATIVE, NEUTRAL, POSITIVE
-from reluflow.report.traces import Line, Panel, Rule, Trace
+from reluflow.network import Network
+from reluflow.problem import Problem
+from reluflow.report.panels import boundary_panel, function_panel, has_boundary, neurons_panel
+from reluflow.report.render import make_folder, write_picture
+from reluflow.report.traces import (
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    Line,
+    Panel,
+    Picture,
+    Rule,
+    Trace,
+)
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.observables import OBSERVABLES
 
@@ -49,7 +64,7 @@ def _axis(run: Trajectory) -> dict[str, Any]:
     return {"xlabel": label, "xlim": (0.0, float(min(x[-1], 1.5 * last)))}
 
 
-def _recorded(run: Trajectory, name: str) -> Array:
+def observable_of(run: Trajectory, name: str) -> Array:
     """An observable of every record, measured on the networks if it was not recorded."""
     if name in run.observables:
         return run[name]
@@ -66,7 +81,7 @@ def _jumps(run: Trajectory, process: JumpProcess | None, log_scale: float | None
     if process is None or process.n_jumps == 0 or label.startswith("s,"):
         return []
     if log_scale is None:
-        log_scale = float(_recorded(run, "log_norms")[0].max())
+        log_scale = float(observable_of(run, "log_norms")[0].max())
     times = process.jump_times(log_scale=log_scale)
     where = np.interp(times, run.times, x, right=np.nan)
     return [
@@ -114,7 +129,7 @@ def loss_panel(
     )
 
 
-def _drawn(sizes: Array) -> NDArray[np.intp]:
+def _rows_to_draw(sizes: Array) -> NDArray[np.intp]:
     """The largest neurons and, among the others, an even choice."""
     order = np.argsort(-sizes, kind="stable")
     if order.size <= LINES:
@@ -124,7 +139,7 @@ def _drawn(sizes: Array) -> NDArray[np.intp]:
     return np.concatenate([order[:half], rest[:: -(-rest.size // half)]])
 
 
-def _titled(title: str, shown: int, m: int) -> str:
+def _title(title: str, shown: int, m: int) -> str:
     return title if shown == m else f"{title} ({shown} of {m:,} neurons)"
 
 
@@ -139,9 +154,9 @@ def log_norms_panel(
         As in :func:`loss_panel`.
     """
     x, _ = clock_of(run)
-    logs = _recorded(run, "log_norms") / np.log(10.0)
+    logs = observable_of(run, "log_norms") / np.log(10.0)
     sign = np.sign(run.final.a).astype(int)
-    rows = _drawn(logs[-1])
+    rows = _rows_to_draw(logs[-1])
     names = {
         1: ("positive output", POSITIVE),
         -1: ("negative output", NEGATIVE),
@@ -155,7 +170,7 @@ def log_norms_panel(
         seen.add(sign[j])
         y = np.where(np.isfinite(logs[:, j]), logs[:, j], np.nan)
         traces.append(Line(x, y, shown, colour, width=0.9))
-    title = _titled("sizes of neurons", rows.size, logs.shape[1])
+    title = _title("sizes of neurons", rows.size, logs.shape[1])
     return Panel(traces, title, ylabel="log10 |w|", legend="below", **_axis(run))
 
 
@@ -179,10 +194,10 @@ def cosines_panel(run: Trajectory, directions: ArrayLike, *, most: int = 8) -> P
     if run.networks is not None:
         cosine = np.array([net.directions @ V.T for net in run.networks])
     else:
-        cosine = _recorded(run, "cosines")
+        cosine = observable_of(run, "cosines")
     x, _ = clock_of(run)
     nearest = np.argmax(cosine[-1], axis=1)
-    rows = _drawn(run.final.log_norms)
+    rows = _rows_to_draw(run.final.log_norms)
     reached = np.take_along_axis(cosine[-1], nearest[:, None], axis=1)[:, 0] >= _REACHED
     traces: list[Trace] = []
     for k in sorted(set(nearest[rows][reached[rows]].tolist()))[:most]:
@@ -192,7 +207,7 @@ def cosines_panel(run: Trajectory, directions: ArrayLike, *, most: int = 8) -> P
         traces.append(Line(x, cosine[:, j, nearest[j]], "", colour, width=0.8))
     if not reached[rows].all():
         traces.append(Line([], [], f"ends below {_REACHED}", "0.7"))
-    title = _titled("cosine with the nearest direction", rows.size, cosine.shape[1])
+    title = _title("cosine with the nearest direction", rows.size, cosine.shape[1])
     return Panel(
         traces, title, ylabel="cosine", ylim=(-1.05, 1.05), legend="lower right", **_axis(run)
     )
@@ -207,7 +222,7 @@ def stable_rank_panel(run: Trajectory) -> Panel:
         With networks or the observable "stable_rank".
     """
     x, _ = clock_of(run)
-    rank = _recorded(run, "stable_rank")
+    rank = observable_of(run, "stable_rank")
     top = max(2.0, 1.08 * float(np.nanmax(rank)))
     curve = Line(x, rank, color=_BLUE, width=2.0)
     return Panel([curve], "stable rank of W", ylabel="stable rank", ylim=(0.9, top), **_axis(run))
@@ -224,9 +239,91 @@ def margins_panel(run: Trajectory) -> Panel:
     if not np.isin(run.problem.y, (-1.0, 1.0)).all():
         raise ReluflowError("margins need labels -1 and +1: this is a regression problem")
     x, _ = clock_of(run)
-    margin = _recorded(run, "normalized_margin")
+    margin = observable_of(run, "normalized_margin")
     traces: list[Trace] = [
         Rule(0.0, "y", color="0.8"),
         Line(x, margin, color=_BLUE, width=2.0),
     ]
     return Panel(traces, "normalised margin", ylabel="min y f / |theta|²", **_axis(run))
+
+
+def end_panels(problem: Problem, net: Network) -> list[Panel]:
+    """The function or decision boundary and the neurons at the end, where they can be drawn.
+
+    A boundary is that of the network over its largest weight: late in a run on a margin loss no
+    float holds its outputs.
+    """
+    panels: list[Panel] = []
+    if problem.d == 2 and problem.bias is not None:
+        panels.append(function_panel(net, problem, title="function at the end", legend="best"))
+    elif has_boundary(problem):
+        unit = net.scaled(-net.log_m_norm)
+        panels.append(boundary_panel(unit, problem, title="f at the end, in units of its size"))
+    if problem.d == 2:
+        panels.append(neurons_panel(net, problem, title="neurons at the end"))
+    return panels
+
+
+def curve_panels(
+    run: Trajectory,
+    process: JumpProcess | None = None,
+    directions: ArrayLike | None = None,
+    *,
+    log_scale: float | None = None,
+) -> list[Panel]:
+    """Every curve that the records of a run allow.
+
+    Parameters
+    ----------
+    run, process, log_scale
+        As in :func:`loss_panel`.
+    directions : array (k, d), optional
+        Adds the cosines with these.
+    """
+    made: list[Callable[[], Panel]] = [
+        lambda: loss_panel(run, process, log_scale=log_scale),
+        lambda: log_norms_panel(run, process, log_scale=log_scale),
+        lambda: stable_rank_panel(run),
+    ]
+    if directions is not None and len(np.atleast_2d(directions)):
+        made.insert(2, lambda: cosines_panel(run, directions))
+    if np.isin(run.problem.y, (-1.0, 1.0)).all():
+        made.append(lambda: margins_panel(run))
+    panels = []
+    for make in made:
+        try:
+            panels.append(make())
+        except ReluflowError:  # not recorded
+            if not panels:
+                raise
+    return panels
+
+
+def write_curves(
+    run: Trajectory,
+    folder: str | os.PathLike[str],
+    process: JumpProcess | None = None,
+    directions: ArrayLike | None = None,
+) -> list[Path]:
+    """Write curves.png and, in two dimensions, end.png.
+
+    Parameters
+    ----------
+    run, process, directions
+        As in :func:`curve_panels`.
+    folder : path
+        Made if needed.
+    """
+    target = Path(folder)
+    curves = curve_panels(run, process, directions)
+    pictures = [Picture(curves, 2, name="curves")]
+    ends = end_panels(run.problem, run.final)
+    if ends:
+        pictures.append(Picture(ends, len(ends), name="end", height=3.8))
+    return write_pictures(pictures, target)
+
+
+def write_pictures(pictures: Sequence[Picture], folder: Path) -> list[Path]:
+    """PNG files named after the pictures, in a folder made if needed."""
+    make_folder(folder)
+    return [write_picture(picture, folder / f"{picture.name}.png") for picture in pictures]

@@ -10,16 +10,15 @@ from numpy.typing import ArrayLike
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import G
-from reluflow.landscape.extremal import ExtremalVectors, extremal_vectors
+from reluflow.landscape.extremal import extremal_vectors
+from reluflow.landscape.result import ExtremalVectors
 from reluflow.problem import Problem
-from reluflow.report.axes import DATA, HYPERPLANES, NEGATIVE, POSITIVE, new_axes
-from reluflow.report.neurons import plot_neurons
+from reluflow.report.render import new_axes
+from reluflow.report.traces import DATA, HYPERPLANES, NEGATIVE, POSITIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-__all__ = ["plot_alignment_circle", "plot_alignment_sphere", "plot_neurons", "plot_values"]
 
 # kind -> (marker, colour, name in legends); degenerate kinds are drawn hollow
 KINDS = {
@@ -155,12 +154,10 @@ def plot_alignment_sphere(
     ----------
     problem : Problem
         With three features, the bias feature included.
-    pull : array (n,), optional
-        The pull c; by default that of a silent network.
+    pull, extremal
+        As in :func:`plot_alignment_circle`.
     ax : Axes, optional
         Of projection "mollweide"; a new figure by default.
-    extremal : ExtremalVectors, optional
-        Computed if not given.
     resolution : int
         Grid points in longitude; half as many in latitude.
 
@@ -215,12 +212,8 @@ def plot_values(
     ----------
     problem : Problem
         Any number of features.
-    pull : array (n,), optional
-        The pull c; by default that of a silent network.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    extremal : ExtremalVectors, optional
-        Computed if not given.
+    pull, ax, extremal
+        As in :func:`plot_alignment_circle`.
     most : int
         Number of bars at most.
 

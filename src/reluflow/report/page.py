@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from reluflow._version import __version__
+from reluflow.claims.verdict import Status, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.report.render import to_svg
+from reluflow.report.svg import can_write, write_svg
 from reluflow.report.traces import Panel, Picture
 from reluflow.runtime import write_text
 
@@ -113,7 +115,10 @@ class Page:
     ) -> Page:
         """Panels side by side on a wide screen, below each other on a narrow one."""
         picture = figure if isinstance(figure, Picture) else Picture([figure])
-        drawn = [to_svg(panel, picture.width, picture.height) for panel in picture.panels]
+        drawn = [
+            (write_svg if can_write(panel) else to_svg)(panel, picture.width, picture.height)
+            for panel in picture.panels
+        ]
         names = alts or [panel.title or picture.title for panel in picture.panels]
         small = round(_SMALL * picture.width) if picture.width < 3.0 else None
         return self.images(drawn, names, picture.columns, caption, small)
@@ -205,3 +210,60 @@ def _lines(items: Sequence[Any]) -> str:
         rest = f"<details><summary>{len(lines) - _FEW} more</summary>{''.join(lines[_FEW:])}"
         lines = [*lines[:_FEW], f"{rest}</details>"]
     return f"<div>{''.join(lines)}</div>" if lines else ""
+
+
+def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """One row for each verdict: what is claimed, what was measured, what it rests on."""
+    surprise = any(v.surprising for v in verdicts)
+    rows = []
+    for v in verdicts:
+        row: dict[str, Any] = {
+            "claim": v.label,
+            "status": Mark(v.status.name),
+        }
+        if surprise:
+            row["expected"] = Mark(v.expected.name) if v.surprising and v.expected else ""
+        row |= {"statement": v.statement, "measured": _measurements(v), "rests on": _rests_on(v)}
+        rows.append(row)
+    return rows
+
+
+def _measurements(verdict: Verdict) -> list[str]:
+    """Print and meaning where they differ, comparisons that do not hold, a remark, those that do,
+    and notes."""
+    known = verdict.status is Status.FAILS and verdict.expected is Status.FAILS
+    bad: list[str] = []
+    good: list[str] = []
+    for c in verdict.comparisons:
+        tolerance = f" within {c.tolerance:.3g}" if c.tolerance else ""
+        error = f" (error {c.error:.1e})" if c.error else ""
+        what = f"{c.what}: " if c.what else ""
+        lead = "counterexample: " if known and c.status is Status.FAILS else ""
+        line = f"{lead}{what}{c.measured:.6g} {c.sense} {c.bound:.6g}{tolerance}{error}"
+        (good if c.status is Status.HOLDS else bad).append(line)
+    remark = [f"remark: {verdict.reason}"] if verdict.reason else []
+    return [*verdict.wording(), *bad, *remark, *good, *_note_lines(verdict.note)]
+
+
+def _note_lines(note: str) -> list[str]:
+    """A note; one that lists many things, line by line below what it lists."""
+    head, _, rest = note.partition(": ")
+    items = rest.split("; ")
+    if len(items) > 3:
+        return [head + ":", *items]
+    return [note] if note else []
+
+
+def _rests_on(verdict: Verdict) -> list[str]:
+    if verdict.status is Status.OUT_OF_SCOPE:
+        failed = [h for h in verdict.hypotheses if h.ok is False]
+        return [
+            f"not so: {h.name} ({h.detail})" if h.detail else f"not so: {h.name}" for h in failed
+        ]
+    marks = {"ok": "", "failed": "not so: ", "unchecked": "unchecked: "}
+    # a counterexample shows by numbers that each hypothesis is met
+    details = verdict.status is Status.FAILS
+    return [
+        marks[h.state] + h.name + (f" ({h.detail})" if details and h.detail else "")
+        for h in verdict.hypotheses
+    ]

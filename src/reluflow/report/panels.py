@@ -1,16 +1,37 @@
-"""Panels people expect: the function on one feature, neurons in the plane, curves of a run."""
+"""Pictures of a network: its function, its neurons in the plane, its decision boundary."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
-from reluflow.report.axes import DATA, HYPERPLANES, NEGATIVE, NEUTRAL, POSITIVE
-from reluflow.report.traces import Line, Panel, Points, Trace
+from reluflow.report.render import draw
+from reluflow.report.traces import (
+    DATA,
+    HYPERPLANES,
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    Image,
+    Line,
+    Panel,
+    Points,
+    Trace,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Extent = tuple[float, float, float, float]
 
 MANY = 20_000  # neurons drawn at most; more are thinned and the title says so
+_PLUS, _MINUS = "#b2182b", "#2166ac"
+_LEVELS = 11  # of f in the picture of a decision boundary
 _RIM = 1.12  # radius of the rim, in units of the largest norm shown
 
 
@@ -55,6 +76,31 @@ def function_panel(
     return Panel(
         traces, title, "x", "f(x)", xlim=(float(low), float(high)), ylim=ylim, legend=legend
     )
+
+
+def plot_function(
+    net: Network,
+    problem: Problem,
+    *,
+    ax: Axes | None = None,
+    span: tuple[float, float] | None = None,
+    line: bool = True,
+) -> Axes:
+    """f(x) against x with the samples, for data with one feature and a bias.
+
+    Parameters
+    ----------
+    net, problem
+        The network and the data it was trained on.
+    ax : Axes, optional
+        A new figure by default.
+    span : (low, high), optional
+        Range of x; a little more than the data by default.
+    line : bool
+        Whether to draw the least-squares line, dashed.
+    """
+    axes: Axes = draw(function_panel(net, problem, span=span, line=line), ax)
+    return axes
 
 
 def neurons_panel(
@@ -119,6 +165,37 @@ def neurons_panel(
     return Panel(traces, title, ylim=(0.0, _RIM * outer), polar=True, hole=0.35 / _RIM)
 
 
+def plot_neurons(
+    net: Network,
+    problem: Problem | None = None,
+    *,
+    ax: Axes | None = None,
+    most: int = MANY,
+    size: float | None = None,
+) -> Axes:
+    """Inner weights in the plane on a polar plot: :func:`neurons_panel`.
+
+    Parameters
+    ----------
+    net : Network
+        With two features.
+    problem : Problem, optional
+        Adds samples and hyperplanes.
+    ax : Axes, optional
+        Of projection "polar"; a new figure by default.
+    most : int
+        More neurons than this are thinned, which the title then says.
+    size : float, optional
+        Largest norm shown, to compare several pictures.
+
+    Returns
+    -------
+    Axes
+    """
+    axes: Axes = draw(neurons_panel(net, problem, most=most, size=size), ax)
+    return axes
+
+
 def _samples(problem: Problem, rim: float) -> list[Trace]:
     """A + at the rim for each sample and dashed rays for its hyperplane."""
     X = problem.X[problem.norms > 0]
@@ -129,3 +206,95 @@ def _samples(problem: Problem, rim: float) -> list[Trace]:
         for ray in np.concatenate([theta + np.pi / 2, theta - np.pi / 2]):
             traces.append(Line([ray, ray], [0.0, rim], color=DATA, dash="--", width=0.9))
     return traces
+
+
+def has_boundary(problem: Problem) -> bool:
+    """Whether labels are -1 and +1 and the samples have two features besides a bias."""
+    features = problem.d - (problem.bias is not None)
+    return features == 2 and bool(np.isin(problem.y, (-1.0, 1.0)).all())
+
+
+def extent_of(problem: Problem) -> Extent:
+    """A square around the samples."""
+    X = problem.X[:, :2]
+    middle = 0.5 * (X.min(axis=0) + X.max(axis=0))
+    half = 0.65 * float(np.ptp(X, axis=0).max()) or 1.0
+    x, y = middle.tolist()
+    return x - half, x + half, y - half, y + half
+
+
+def field_of(net: Network, extent: Extent, resolution: int) -> tuple[Array, Array, Array]:
+    """Grid of two features and f on it, rows from bottom to top."""
+    x = np.linspace(extent[0], extent[1], resolution)
+    y = np.linspace(extent[2], extent[3], resolution)
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    return x, y, net(grid).reshape(resolution, resolution)
+
+
+def boundary_panel(
+    net: Network,
+    problem: Problem,
+    *,
+    extent: Extent | None = None,
+    top: float | None = None,
+    resolution: int = 201,
+    title: str = "",
+    legend: str = "",
+) -> Panel:
+    """f over the plane, red where it is positive, and the decision boundary f = 0 in black.
+
+    Parameters
+    ----------
+    net, problem
+        The network and its data, with two features (a bias not counted) and labels -1, +1.
+    extent : (left, right, bottom, top), optional
+        A square around the samples by default.
+    top : float, optional
+        |f| of the strongest colour, by default the largest in the picture.
+    resolution : int
+        Grid points along each side.
+    title, legend
+        As in :class:`reluflow.report.traces.Panel`.
+    """
+    if not has_boundary(problem):
+        raise ReluflowError(
+            "a decision boundary needs two features (besides a bias) and labels -1 and +1, got "
+            f"d={problem.d} and bias={problem.bias}: use the function or the neurons"
+        )
+    net.check_fits(problem.d)
+    extent = extent_of(problem) if extent is None else extent
+    x, y, f = field_of(net, extent, resolution)
+    size = float(np.abs(f).max()) if top is None else float(top)
+    traces: list[Trace] = []
+    if size > 0.0 and np.isfinite(size):
+        levels = np.linspace(-size, size, _LEVELS + 1)
+        traces.append(Image(f, extent, levels.tolist(), "RdBu_r", origin="lower"))
+        traces += _zero_line(x, y, f)
+    for label, colour, marker in ((1.0, _PLUS, "o"), (-1.0, _MINUS, "s")):
+        rows = problem.y == label
+        if rows.any():
+            at = problem.X[rows]
+            for shade, grow, name in (("white", 26.0, ""), (colour, 0.0, f"label {label:+.0f}")):
+                traces.append(Points(at[:, 0], at[:, 1], name, shade, marker, 30.0 + grow))
+    return Panel(
+        traces,
+        title,
+        "feature 0 (circles: label +1, squares: -1)",
+        "feature 1",
+        xlim=extent[:2],
+        ylim=extent[2:],
+        legend=legend,
+        equal=True,
+    )
+
+
+def _zero_line(x: Array, y: Array, f: Array) -> list[Trace]:
+    """The boundary as one line with gaps."""
+    from contourpy import contour_generator
+
+    pieces = contour_generator(x, y, f).lines(0.0)
+    if not pieces:
+        return []
+    gap = np.full((1, 2), np.nan)
+    path = np.concatenate([part for piece in pieces for part in (piece, gap)])
+    return [Line(path[:, 0], path[:, 1], "f = 0", "black", width=1.6)]

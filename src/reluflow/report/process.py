@@ -9,7 +9,8 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.prediction.process import JumpProcess, log_inverse
-from reluflow.report.axes import DATA, new_axes
+from reluflow.report.render import new_axes
+from reluflow.report.traces import DATA, HYPERPLANES, NEGATIVE, NEUTRAL, POSITIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _PREDICTED, _SIMULATED, _DORMANT = "0.15", "tab:blue", "0.75"
+_DOTS = 2000  # dormant directions drawn at most
+_PARALLEL = 1e-6  # 1 - cosine of neurons drawn as one
 _LINES = 200  # exponents drawn at most; the title says how many were left out
 
 
@@ -83,7 +86,7 @@ def plot_staircase(
     -------
     Axes
     """
-    axes = new_axes(ax, size=(6.4, 3.6))
+    axes: Axes = new_axes(ax, size=(6.4, 3.6))
     L = None
     if run is not None:
         L = _clock(run, scale, log_scale)
@@ -146,7 +149,7 @@ def plot_exponents(
     -------
     Axes
     """
-    axes = new_axes(ax, size=(6.4, 3.8))
+    axes: Axes = new_axes(ax, size=(6.4, 3.8))
     L = None if run is None else _clock(run, scale, log_scale)
     end = _end(process, run, L)
     nodes = np.concatenate([[0.0], process.times, [end]])
@@ -200,8 +203,6 @@ def plot_saddles(process: JumpProcess, *, most: int = 8) -> Any:
     """
     from matplotlib.figure import Figure
 
-    from reluflow.report.saddles import bundles, draw_saddle, plane_of
-
     if most < 2:
         raise ReluflowError(f"most must be at least 2 panels, got {most}")
     K = process.n_jumps
@@ -209,12 +210,12 @@ def plot_saddles(process: JumpProcess, *, most: int = 8) -> Any:
     columns = min(len(shown), 4)
     rows = -(-len(shown) // columns)
     figure = Figure(figsize=(2.7 * columns, 3.2 * rows), layout="compressed")
-    plane = plane_of(process)
+    plane = _plane_of(process)
     sizes = [float(np.linalg.norm(plane @ w)) for i in shown for w, _ in bundles(process, i)]
     top = max(sizes, default=0.0)
     for place, i in enumerate(shown):
         ax = figure.add_subplot(rows, columns, place + 1)
-        draw_saddle(ax, process, i, plane, top if top > 0.0 else 1.0)
+        _draw_saddle(ax, process, i, plane, top if top > 0.0 else 1.0)
         when = "start" if i == 0 else f"after jump {i}, time {process.times[i - 1]:.4g}"
         ax.set_title(f"{when}\nloss {process.losses[i]:.4g}", fontsize="small")
     notes = []
@@ -225,3 +226,65 @@ def plot_saddles(process: JumpProcess, *, most: int = 8) -> Any:
     if notes:
         figure.suptitle(", ".join(notes), fontsize="small", color=DATA)
     return figure
+
+
+def _plane_of(process: JumpProcess) -> Array:
+    """Two orthonormal rows to look along: the plane, or the leading one of the last saddle."""
+    d = process.problem.d
+    if d <= 2:
+        return np.eye(2, d)
+    W = process.networks[-1].W
+    W = W[np.linalg.norm(W, axis=1) > 0]
+    if len(W) < 2:  # fill up with samples, and axes
+        W = np.vstack([W, 1e-3 * process.problem.X, 1e-6 * np.eye(2, d)])
+    return np.linalg.svd(W, full_matrices=False)[2][:2]
+
+
+def bundles(process: JumpProcess, i: int) -> list[tuple[Array, int]]:
+    """(w, sign) of active neurons, those of one direction and sign as one with their joint norm."""
+    out: list[tuple[Array, int]] = []
+    net = process.networks[i]
+    for j in np.flatnonzero(process.active[i]):
+        w, sign = net.weights()[0][j], int(np.sign(net.a[j]))
+        size = float(np.linalg.norm(w))
+        for place, (other, its) in enumerate(out):
+            norm = float(np.linalg.norm(other))
+            if its == sign and w @ other >= (1.0 - _PARALLEL) * size * norm:
+                out[place] = (other * np.hypot(size, norm) / norm, sign)
+                break
+        else:
+            out.append((w, sign))
+    return out
+
+
+def _draw_saddle(ax: Any, process: JumpProcess, i: int, plane: Array, top: float) -> None:
+    """Neurons of saddle i in the plane, arrows in units of ``top``."""
+    turn = np.linspace(0.0, 2.0 * np.pi, 181)
+    ax.plot(np.cos(turn), np.sin(turn), color="0.8", lw=0.8, zorder=0)
+    _samples(ax, process, plane)
+    colours = np.array([NEGATIVE, NEUTRAL, POSITIVE])[np.sign(process.signs).astype(int) + 1]
+    dormant = np.flatnonzero(~process.active[i] & process.directions[i].any(axis=1))
+    dots = dormant[:: max(1, dormant.size // _DOTS)]
+    rim = process.directions[i][dots] @ plane.T
+    ax.scatter(*rim.T, s=14, c=colours[dots], alpha=0.35, linewidths=0, zorder=2)
+    for w, sign in bundles(process, i):
+        colour = {-1: NEGATIVE, 0: NEUTRAL, 1: POSITIVE}[sign]
+        style = {"arrowstyle": "-|>", "color": colour, "lw": 1.8, "shrinkA": 0, "shrinkB": 0}
+        ax.annotate("", plane @ w / top, (0.0, 0.0), arrowprops=style, zorder=3)
+    ax.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal", xticks=[], yticks=[])
+    for side in ax.spines.values():
+        side.set_visible(False)
+
+
+def _samples(ax: Any, process: JumpProcess, plane: Array) -> None:
+    """A + for the direction of each sample, dashed hyperplanes in two dimensions."""
+    X = process.problem.X @ plane.T
+    size = process.problem.norms
+    X = X[size > 0] / size[size > 0, None]
+    flat = process.problem.d <= 2
+    if len(X) > HYPERPLANES:
+        return
+    ax.scatter(*((1.13 if flat else 1.0) * X).T, marker="+", s=30, color=DATA, lw=1.0, zorder=1)
+    if flat:
+        for x, y in X:
+            ax.plot([-y, y], [x, -x], color=DATA, ls="--", lw=0.7, alpha=0.6, zorder=1)

@@ -20,10 +20,27 @@ if TYPE_CHECKING:
 MANY = 2_000  # points beyond which a scatter is stored as pixels inside a vector picture
 # stand for the page's colours of text, grid and background in SVG
 _INK, _FAINT, _PAPER = "#010203", "#010204", "#010205"
-_STYLE = (
+STYLE = (
     "<style>svg{color:#1c2024;--faint:#d5d9de;--paper:#fff}"
     "@media (prefers-color-scheme:dark){svg{color:#d7dbe0;--faint:#3a4048;--paper:#15181c}}</style>"
 )
+
+
+def new_axes(
+    ax: Axes | None, projection: str | None = None, size: tuple[float, float] = (6, 4)
+) -> Any:
+    """``ax``, or the axes of a new figure that no global state knows of."""
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=size, layout="constrained")
+        return figure.add_subplot(projection=projection)
+    if projection is not None and ax.name != projection:
+        raise ReluflowError(
+            f"ax has the projection {ax.name!r}, expected {projection!r}: "
+            f"make it with fig.add_subplot(projection={projection!r}) or leave ax out"
+        )
+    return ax
 
 
 def draw(
@@ -34,8 +51,6 @@ def draw(
     paper: str = "white",
 ) -> Any:
     """Draw a panel on ``ax`` (a new figure by default) and return the axes."""
-    from reluflow.report.axes import new_axes
-
     axes = new_axes(ax, "polar" if panel.polar else None, (4.6, 4.6 if panel.polar else 3.4))
     for trace in panel.traces:
         _draw_trace(axes, trace)
@@ -240,4 +255,4 @@ def _portable(svg: str) -> str:
     svg = re.sub(r'\bid="([^"]+)"', lambda m: f'id="{short[m[1]]}"', svg)
     svg = re.sub(r'(url\(|href=")#([^")]+)', lambda m: f"{m[1]}#{short.get(m[2], m[2])}", svg)
     end = svg.index(">") + 1
-    return svg[:end] + _STYLE + svg[end:]
+    return svg[:end] + STYLE + svg[end:]

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
+
+from reluflow.runtime.plain import to_plain
+
+POSITIVE, NEGATIVE, NEUTRAL, DATA = "darkviolet", "firebrick", "black", "seagreen"
+HYPERPLANES = 60  # beyond it, hyperplanes hide the picture and are left out
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,11 @@ class Panel:
     axes: bool = True
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return _plain(self)
+        """Plain values, for JSON; each trace says its ``type``."""
+        traces = [
+            {"type": type(trace).__name__.lower(), **to_plain(trace)} for trace in self.traces
+        ]
+        return {"type": "panel", **to_plain(self), "traces": traces}
 
 
 @dataclass(frozen=True)
@@ -150,16 +157,3 @@ class Picture:
     def rows(self) -> int:
         """Number of rows."""
         return -(-len(self.panels) // self.columns)
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        named = {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-        return {"type": type(value).__name__.lower(), **named}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
@@ -19,24 +18,39 @@ from reluflow.trajectory.states import States
 from reluflow.trajectory.status import Status
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from reluflow.trajectory.trajectory import Trajectory
 
 FORMAT = "reluflow-run-1"
+Fields = dict[str, tuple[tuple[str, ...], Any]]  # name -> (dimensions, values)
 
 
 def to_dataset(run: Trajectory) -> xr.Dataset:
     """Records, final state and problem of a run, settings as attributes."""
+    import xarray as xr
+
+    return xr.Dataset(_variables(run), coords=_coordinates(run), attrs=_attributes(run))
+
+
+def _coordinates(run: Trajectory) -> Fields:
+    """Where the records stand."""
+    return {"step": (("record",), run.steps), "time": (("record",), run.times)}
+
+
+def _variables(run: Trajectory) -> Fields:
+    """Records, final state and data."""
     problem, final = run.problem, run.final
-    data: dict[str, Any] = {
-        "loss": ("record", run.loss),
-        "log_loss": ("record", run.log_loss),
+    data: Fields = {
+        "loss": (("record",), run.loss),
+        "log_loss": (("record",), run.log_loss),
         "X": (("sample", "feature"), problem.X),
-        "y": ("sample", problem.y),
+        "y": (("sample",), problem.y),
         "final_W": (("neuron", "feature"), final.W),
-        "final_a": ("neuron", final.a),
+        "final_a": (("neuron",), final.a),
     }
     if final.log_scale is not None:
-        data["final_log_scale"] = ("neuron", final.log_scale)
+        data["final_log_scale"] = (("neuron",), final.log_scale)
     if run.networks is not None:
         data["W"] = (("record", "neuron", "feature"), run.networks.W)
         data["a"] = (("record", "neuron"), run.networks.a)
@@ -45,7 +59,13 @@ def to_dataset(run: Trajectory) -> xr.Dataset:
     for name, values in run.observables.items():
         data[f"observable_{name}"] = (("record", *run.observable_dims[name]), values)
     for name, column in run.events.items():
-        data[f"event_{name}"] = ("event", column)
+        data[f"event_{name}"] = (("event",), column)
+    return data
+
+
+def _attributes(run: Trajectory) -> dict[str, str]:
+    """Format, problem, status, cost and settings, the latter four as JSON."""
+    problem = run.problem
     about = {
         "problem": {
             "name": problem.name,
@@ -60,11 +80,7 @@ def to_dataset(run: Trajectory) -> xr.Dataset:
         "cost": dict(run.cost),
         "settings": dict(run.settings),
     }
-    return xr.Dataset(
-        data,
-        coords={"step": ("record", run.steps), "time": ("record", run.times)},
-        attrs={"format": FORMAT, **{k: json.dumps(v, default=to_plain) for k, v in about.items()}},
-    )
+    return {"format": FORMAT, **{k: json.dumps(v, default=to_plain) for k, v in about.items()}}
 
 
 def save(run: Trajectory, path: str | os.PathLike[str]) -> None:
@@ -74,9 +90,31 @@ def save(run: Trajectory, path: str | os.PathLike[str]) -> None:
         raise ReluflowError(f"folder {target.parent} does not exist: create it first")
     try:
         with beside(target) as part:
-            to_dataset(run).to_netcdf(part, engine="h5netcdf")
+            _write(run, part)
     except OSError as error:
         raise ReluflowError(f"cannot write {target}: {error.strerror or error}") from None
+
+
+def _write(run: Trajectory, path: Path) -> None:
+    """The NetCDF file that xarray writes of `to_dataset`, without importing it."""
+    import h5netcdf
+    import h5py
+
+    variables, coordinates = _variables(run), _coordinates(run)
+    with h5netcdf.File(path, "w") as file:
+        for name, (dims, values) in {**variables, **coordinates}.items():
+            array = np.asarray(values)
+            for dim, size in zip(dims, array.shape, strict=True):
+                if dim not in file.dimensions:
+                    file.dimensions[dim] = size
+            kind = {"b": np.int8, "U": h5py.string_dtype()}.get(array.dtype.kind, array.dtype)
+            stored = file.create_variable(name, dims, kind, data=array.astype(kind))
+            if array.dtype.kind == "b":
+                stored.attrs["dtype"] = "bool"  # how xarray marks them
+            if "record" in dims and name not in coordinates:
+                stored.attrs["coordinates"] = " ".join(coordinates)
+        for name, text in _attributes(run).items():
+            file.attrs[name] = text
 
 
 def load(path: str | os.PathLike[str], max_bytes: int) -> dict[str, Any]:
@@ -84,6 +122,8 @@ def load(path: str | os.PathLike[str], max_bytes: int) -> dict[str, Any]:
     source = Path(path)
     if not source.is_file():
         raise ReluflowError(f"{source} does not exist or is not a file: expected a stored run")
+    import xarray as xr
+
     try:
         with xr.open_dataset(
             source, engine="h5netcdf", decode_times=False, phony_dims="access"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from reluflow.cli.base import AsJson, DataName, Interrupted, Out, app, print_json, print_notes
+from reluflow.cli.base import AsJson, DataName, Interrupted, Out, app, print_json
 from reluflow.cli.options import (
     DataOptions,
     ImageShape,
@@ -41,7 +42,8 @@ def explain(
     report.html, report.json, run.nc and certificates/. After a kill the same command goes on.
     Exit code 1 if a claim that applies fails.
     """
-    from reluflow.explanation.explain import explain as tell
+    from reluflow.explanation.explain import explain as explain_problem
+    from reluflow.explanation.explanation import paragraph
     from reluflow.explanation.files import report_on_other_data
     from reluflow.explanation.settings import Settings
 
@@ -49,9 +51,21 @@ def explain(
     problem = about.problem(data)
     shape = image_shape_of(image_shape)
     settings = Settings(m, scale, seed, lr, steps, seconds, shape)
+    settings.check(problem)
     old = report_on_other_data(out, settings.key(problem))
+    out_stream = sys.stdout
+
+    def show(topic: str, text: str) -> None:
+        """Above the progress bar on a terminal; a bar must not take what goes into a file."""
+        stream = sys.stdout if out_stream.isatty() else out_stream
+        with suppress(BrokenPipeError):  # a reader who has gone does not end the work
+            print(paragraph(topic, text), file=stream, flush=True)
+
+    if not as_json:
+        print_notes(problem)
+        print(problem, flush=True)
     try:
-        found = tell(
+        found = explain_problem(
             problem,
             m,
             scale,
@@ -61,16 +75,15 @@ def explain(
             out=out,
             image_shape=shape,
             seconds=seconds,
+            on_sentence=None if as_json else show,
         )
     except KeyboardInterrupt:
         raise Interrupted(f"the same command goes on from what is in {out}") from None
     if as_json:
         print_json(found.to_dict())
     else:
-        print_notes(problem)
-        print(found.text)
-        for verdict in found.failed:
-            print(verdict.line())
+        for line in (*found.left_out, *(verdict.line() for verdict in found.failed)):
+            print(line)
         print(f"wrote {out / 'report.html'}")
     if old is not None:
         print(f"replaced the report on {old}", file=sys.stderr if as_json else sys.stdout)

@@ -105,7 +105,7 @@ def simulate(
         raise Interrupted("the same command goes on from its checkpoint")
     files = [str(done.path)]
     if pictures is not None:
-        from reluflow.report.run import write_curves
+        from reluflow.report.curves import write_curves
 
         files += [str(path) for path in write_curves(done.run, pictures)]
     if animation is not None:

@@ -20,7 +20,7 @@ from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.papers.figure import Drawn, figure
 from reluflow.problem import Problem, datasets
-from reluflow.report.boundary import boundary_panel
+from reluflow.report.panels import boundary_panel
 from reluflow.report.traces import Band, Line, Panel, Picture, Points, Rule, Trace
 from reluflow.sweeps import sweep
 

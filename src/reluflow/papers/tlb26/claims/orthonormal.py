@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
+from scipy.special import bdtr
 
 from reluflow.claims.claim import assumption, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
@@ -43,7 +43,7 @@ def fair_signs(evidence: Evidence) -> tuple[bool | None, str]:
     if evidence.start is None:
         return False, "the start is not known"
     up, m = int((evidence.start.a > 0).sum()), evidence.start.m
-    chance = float(binomtest(up, m).pvalue)
+    chance = min(1.0, 2.0 * float(bdtr(min(up, m - up), m, 0.5)))  # two-sided binomial test
     return None if chance >= 1e-6 else False, f"{up} of {m} positive, p = {chance:.2g}"
 
 

@@ -42,10 +42,10 @@ def strengths(problem: Problem, direction: Array) -> Array:
     """How much each feature moves <v, x>: |v_i| times the root mean square of the feature."""
     size = np.abs(direction) * np.sqrt(np.mean(problem.X**2, axis=0))
     top = float(size.max())
-    return size / top if top > 0.0 else size
+    return np.asarray(size / top if top > 0.0 else size)
 
 
-def reads(problem: Problem, direction: Array) -> str:
+def features_read(problem: Problem, direction: Array) -> str:
     """The features a direction reads, the strongest first, with their signs."""
     size, names = strengths(problem, direction), feature_names(problem)
     order = [i for i in np.argsort(-size, kind="stable") if size[i] >= FAINT]

@@ -1,4 +1,4 @@
-"""What the verdict says of the end: loss or margin, and whether any network does better."""
+"""What the verdict says of the end: loss or margin, the best network, what is ignored."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reluflow.explanation.words import loss_number, samples
-from reluflow.network import Network
+from reluflow.explanation.end import fitted_samples, leading_share
+from reluflow.explanation.verdict.words import (
+    FAINT,
+    feature_names,
+    loss_number,
+    samples,
+    strengths,
+)
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.optimum.min_norm import MinNorm
-from reluflow.runtime.words import count, number, share
+from reluflow.runtime.words import count, join, number, share
 
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
 BEST = 1e-3  # relative distance from the best margin or norm that counts as reaching it
 SLOW = 0.5  # power of |theta| below which a direction settles slowly
 SETTLED = 1e-6  # KKT residual of a direction that has settled
+_OFF = 0.05  # error over its own label from which a sample counts as not fitted
 
 
 def end(e: Explanation) -> str:
@@ -33,10 +40,10 @@ def end(e: Explanation) -> str:
                 f"meets the KKT conditions of the largest margin up to {e.kkt.residual:.1e}."
             )
             text += _settling(e)
-        return text + _unfinished(e)
+        return text + _why_unfinished(e)
     first, last = number(e.first_loss), loss_number(e.loss, e.first_loss)
     goes = f"goes from {first} to {last}" if first != last else f"stays at {first}"
-    text = f"The loss {goes} (mean squared error {number(e.mse)}).{_unfinished(e)}"
+    text = f"The loss {goes} (mean squared error {number(e.mse)}).{_why_unfinished(e)}"
     if not e.problem.y.any():
         text = "The loss is 0, up to what the start puts out, and stays so."
     elif e.first_loss > 0.0 and last == "0":
@@ -73,7 +80,7 @@ def _settling(e: Explanation) -> str:
     )
 
 
-def _unfinished(e: Explanation) -> str:
+def _why_unfinished(e: Explanation) -> str:
     if e.run.status.code == "loss":
         share = 100 * e.loss / e.first_loss
         return f" The simulation was ended here, at {share:.2g} % of the first loss: {e.run.status}"
@@ -92,8 +99,8 @@ def best(e: Explanation) -> str:
     p = e.point
     if p is not None and p.kind != "global minimum" and e.fits:
         rounding = loss_number(e.loss, e.first_loss) == "0"
-        word = "up to rounding" if rounding else f"up to {e.loss:.0e}"
-        lines.append(f"The end is global {word}, since no loss is below 0.")
+        near = "up to rounding" if rounding else f"up to {e.loss:.0e}"
+        lines.append(f"The end is global {near}, since no loss is below 0.")
     elif p is not None and p.kind == "global minimum":
         lines.append("The end is a global minimum: no network of any width has a smaller loss.")
     elif p is not None and p.kind == "stationary, not global":
@@ -118,29 +125,24 @@ def _interpolators(e: Explanation) -> list[str]:
         return ["No network fits every label."]
     lines = []
     if e.small is not None:
-        norm2 = _norm2(e.small)
+        norm2 = e.small.norm2
         lines.append(
             f"{count(e.small.m, 'neuron').capitalize()} would interpolate (found, squared norm "
             f"{number(norm2)})."
         )
     if o.network is None:
         return lines
-    word = "" if o.exact else f" found (at least {number(o.lower_bound)})"
+    bound = "" if o.exact else f" found (at least {number(o.lower_bound)})"
     least = (
-        f"The interpolator of least norm{word} has {count(o.network.m, 'neuron')}, squared norm "
+        f"The interpolator of least norm{bound} has {count(o.network.m, 'neuron')}, squared norm "
         f"{number(o.norm2)}"
     )
     if e.fits:
-        mine = _norm2(e.run.final)
+        mine = e.run.final.norm2
         far = mine / o.norm2 - 1.0
         same = "the end reaches it" if far <= BEST else f"the end has {number(mine)}"
         least += f"; {same}"
     return [*lines, least + "."]
-
-
-def _norm2(net: Network) -> float:
-    W, a = net.weights()
-    return float(np.sum(W**2) + np.sum(a**2))
 
 
 def _best_margin(e: Explanation) -> str:
@@ -181,3 +183,46 @@ def _linear_margin(e: Explanation) -> list[str]:
         f"neurons it has normalised margin {number(part * gamma)}, which is the number to compare: "
         "networks are measured by |W|^2 + |a|^2."
     ]
+
+
+def what_is_ignored(e: Explanation) -> str:
+    """Samples and features that the network at the end does not use."""
+    problem, parts = e.problem, []
+    if not e.groups or e.silent:
+        return ""
+    read = np.zeros(problem.n, dtype=bool)
+    for g in e.groups:
+        read[list(g.active)] = True
+    unread = np.flatnonzero(~read & e.unlearnt & (problem.y != 0.0))
+    if unread.size and problem.leak == 0.0:
+        parts.append(f"no neuron reads {samples(unread.tolist(), problem.n)} (f stays 0 there)")
+    if problem.loss.margin:
+        wrong = np.flatnonzero((e.margins <= 0) & ~e.unlearnt)
+        if wrong.size:
+            parts.append(f"{samples(wrong.tolist(), problem.n)} not classified rightly")
+    else:
+        far = np.flatnonzero(~fitted_samples(problem, e.outputs, _OFF))
+        if far.size:
+            off = np.abs(e.outputs - problem.y)
+            worst = int(far[np.argmax(off[far])])
+            verb = "stays" if far.size == 1 else "stay"
+            parts.append(
+                f"{samples(far.tolist(), problem.n)} {verb} unfitted, by more than "
+                f"{100 * _OFF:g} % of {'its' if far.size == 1 else 'their'} label (largest error "
+                f"{off[worst]:.3g}, at sample {worst})"
+            )
+    strong = np.max([strengths(problem, g.direction) for g in e.groups], axis=0)
+    if (strong < FAINT).any():  # it may still make the outputs of small labels
+        strong = np.maximum(strong, leading_share(problem, e.run.final))
+    faint = [n for n, s in zip(feature_names(problem), strong, strict=True) if s < FAINT]
+    if faint and problem.d <= 30:
+        verb = "moves" if len(faint) == 1 else "move"
+        noun = "feature " if len(faint) == 1 else "features "
+        noun = "" if faint == ["the constant"] else noun
+        parts.append(f"{noun}{join(faint)} hardly {verb} any neuron")
+    elif faint:
+        parts.append(f"{len(faint)} of {problem.d} features hardly move any neuron")
+    if not parts:
+        return "Nothing: every sample is fitted and every feature is read."
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:] + "."

@@ -1,0 +1,1 @@
+"""The verdict of an explanation, sentence by sentence."""
