@@ -11,7 +11,7 @@ import numpy as np
 NOTE = "compiling kernels (first use only)"
 
 
-def largest() -> list[tuple[Any, tuple[Any, ...]]]:
+def largest_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
     """Kernels of the flow that take longest to compile, with arguments of the types they get."""
     from reluflow.gradientflow.terms import method
     from reluflow.kernels.flow_leap import leap_all
@@ -45,7 +45,7 @@ def largest() -> list[tuple[Any, tuple[Any, ...]]]:
     ]
 
 
-def compiled(kernel: Any) -> bool:
+def is_compiled(kernel: Any) -> bool:
     """Whether the cache has a version of a kernel, made from the present source."""
     try:
         return bool(kernel._cache._cache_file._load_index())
@@ -62,7 +62,7 @@ class FlowKernels:
 
     def __init__(self, needed: bool = True) -> None:
         self._worker: subprocess.Popen[bytes] | None = None
-        if needed and not all(compiled(kernel) for kernel, _ in largest()):
+        if needed and not all(is_compiled(kernel) for kernel, _ in largest_kernels()):
             self._worker = subprocess.Popen(
                 [sys.executable, "-m", "reluflow.gradientflow.warm"],
                 stdin=subprocess.DEVNULL,
@@ -91,7 +91,7 @@ class FlowKernels:
 
 
 def one_step() -> None:
-    """Take a step of a small flow without a look at kinks: compiles all but the `largest`."""
+    """Take a step of a small flow without a look at kinks: compiles all but the largest kernels."""
     from reluflow.gradientflow.cones import begin
     from reluflow.gradientflow.present import Present
     from reluflow.gradientflow.terms import data_of
@@ -115,10 +115,10 @@ def one_step() -> None:
 
 
 def main() -> None:
-    """Compile the `largest` kernels into the cache."""
+    """Compile the largest kernels into the cache."""
     from numba import typeof
 
-    for kernel, given in largest():
+    for kernel, given in largest_kernels():
         kernel.compile(tuple(map(typeof, given)))
 
 
