@@ -25,7 +25,7 @@ ALLOWED = {
     "landscape": TOOLS | {"kernels"},
     "optimum": TOOLS | {"kernels", "landscape"},
     "prediction": TOOLS | {"kernels", "landscape", "optimum"},
-    "trajectory": TOOLS,
+    "trajectory": TOOLS | {"kernels"},  # kernels.codes: the kinds of events
     "descent": TOOLS | {"kernels", "trajectory"},
     "gradientflow": TOOLS | {"kernels", "trajectory"},
     "claims": PREDICTION | SIMULATION,

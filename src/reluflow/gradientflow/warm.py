@@ -30,9 +30,10 @@ def largest_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
 
     one, two, three = np.empty(1), np.empty((1, 1)), np.empty((1, 1, 1))
     index, flags, signs = np.empty(1, np.int64), np.zeros(1, bool), np.empty((1, 1), np.int8)
-    X, y = np.empty((1, 1)), np.empty(1)
-    X.flags.writeable = y.flags.writeable = False
-    data = Data(X, one, y, 0, 1.0, 1.0, 0.0, False)
+    X, norms, y = np.empty((1, 1)), np.empty(1), np.empty(1)
+    for frozen in (X, norms, y):  # as those of a problem
+        frozen.flags.writeable = False
+    data = Data(X, norms, y, 0, 1.0, 1.0, 0.0, False)
     cones = Cones(index, flags, one, index, one, two, two, index, signs, flags)
     members, frame = Members(index, index, two, one), Frame(two, one, 1.0, 0.0)
     rules, wheel = Rules(1.0, 1.0, 1.0, 0), empty_wheel(flags, 1)
