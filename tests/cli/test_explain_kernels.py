@@ -9,15 +9,15 @@ from numba import typeof
 
 from reluflow import datasets, flow, initialize
 from reluflow.gradientflow import warm as explain_kernels
-from reluflow.gradientflow.warm import FlowKernels, compiled, largest, one_step
+from reluflow.gradientflow.warm import FlowKernels, is_compiled, largest_kernels, one_step
 
 
 def test_the_worker_compiles_what_a_flow_calls():
     problem = datasets.load("three-points")
     flow(problem, initialize(problem, 20, 1e-6, rng=0), progress=False)
-    for kernel, given in largest():
+    for kernel, given in largest_kernels():
         assert tuple(map(typeof, given)) in kernel.signatures, kernel.py_func.__name__
-        assert compiled(kernel)
+        assert is_compiled(kernel)
 
 
 def test_one_step_leaves_the_largest_alone(monkeypatch):
@@ -32,14 +32,14 @@ def test_one_step_leaves_the_largest_alone(monkeypatch):
 
 
 def test_nothing_is_started_when_the_cache_has_them(monkeypatch):
-    monkeypatch.setattr(explain_kernels, "compiled", lambda kernel: True)
+    monkeypatch.setattr(explain_kernels, "is_compiled", lambda kernel: True)
     with FlowKernels() as kernels:
         assert not kernels.busy
         kernels.wait()
 
 
 def test_nothing_is_started_when_no_flow_is_run(monkeypatch):
-    monkeypatch.setattr(explain_kernels, "compiled", lambda kernel: False)
+    monkeypatch.setattr(explain_kernels, "is_compiled", lambda kernel: False)
     assert not FlowKernels(needed=False).busy
 
 
@@ -54,7 +54,7 @@ def sleeper(monkeypatch):
         return worker
 
     real = subprocess.Popen
-    monkeypatch.setattr(explain_kernels, "compiled", lambda kernel: False)
+    monkeypatch.setattr(explain_kernels, "is_compiled", lambda kernel: False)
     monkeypatch.setattr(explain_kernels.subprocess, "Popen", popen)
     yield started
     for worker in started:

@@ -77,8 +77,10 @@ def test_clocks_agree():
     )
     net = initialize(problem, 5, scale=0.1, rng=0)
     by_loss = flow(problem, net, clock="loss", stop=loss_below(1e-4), rtol=1e-10)
-    t = np.exp(by_loss["log_time"][-1])
+    t = by_loss.flow_times[-1]
+    assert t == np.exp(by_loss["log_time"][-1])
     by_time = flow(problem, net, t_end=t, rtol=1e-10)
+    assert np.array_equal(by_time.flow_times, by_time.times)
     assert abs(by_time.loss[-1] / by_loss.loss[-1] - 1) < 1e-7
     assert np.allclose(by_time.final.directions, by_loss.final.directions, atol=1e-7)
 

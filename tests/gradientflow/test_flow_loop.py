@@ -197,9 +197,7 @@ def test_seconds_spent_before_a_checkpoint_count(
     assert whole.status.code == "max_seconds"
     again = interrupted(problem, net, path, 8, stop, **options)
     assert again.status.code == "max_seconds"
-    assert again.cost["steps"] <= whole.cost["steps"]  # a fresh budget would take more
-    fresh = whole.cost["steps"] + 6
-    assert again.cost["steps"] < fresh
+    assert again.cost["steps"] <= whole.cost["steps"]  # a fresh budget would last for more
     assert not path.exists()
 
 

@@ -37,7 +37,7 @@ NOBODY = np.empty(0, np.int64)
 _UNSURE = 8  # arrivals in a row after which the present pull is not trusted
 STEP_ERROR = 0.1  # error of steps in units of rtol, on the safe side
 MOST_ARRIVALS = 1000  # in a row, without time passing, and ten more for each neuron
-LANDINGS, WAY = 500, 5.0  # fewer landings than that on the way of so many steps without any
+LANDINGS, WAY = 500, 5.0  # so many landings, on the way of so many steps without, are too many
 MOST_RTOL = 1e-2  # of steps that do not locate kinks
 _STAYED = (
     "Neurons stayed {} times on a kink that both sides push away from; on_branch='leave' gives the "
@@ -126,7 +126,7 @@ class Solver(Present):
     def _step(self, limit: float) -> Taken | None:
         """One accepted step of at most ``limit``; None if neurons stand on a kink now."""
         s, trial = self.state, self.trial
-        h = whole = self._accepted(limit)
+        h = whole = self._accept(limit)
         trial.dense()
         which, arrivals, k = trial.scan(), NOBODY, -2
         stop = must_stop(trial, which) if which.size else -1
@@ -179,8 +179,8 @@ class Solver(Present):
         arrivals = company(trial, stop, k, trial.new)
         return h, arrivals, np.setdiff1d(trial.scan(), arrivals)
 
-    def _accepted(self, limit: float) -> float:
-        """Try steps until the error is met; sets the next step size."""
+    def _accept(self, limit: float) -> float:
+        """Try steps until one meets the tolerance; its length. Sets the next step size."""
         fast = self.fastest
         self.trial.extra[:] = 0.0
         h = min(self.h, limit, LONGEST / fast if fast > 0 else math.inf)
@@ -238,6 +238,7 @@ class Solver(Present):
             self.t = self.reach
 
     def _finish_step(self, step: Taken) -> None:
+        """Move columns, then those neurons that met kinks."""
         s, trial = self.state, self.trial
         h, which, arrivals, k = step
         moved = trial.trace(which, 1.0) if which.size else None
@@ -248,7 +249,7 @@ class Solver(Present):
         s.growth += 1.05 * h * self.rates
         if moved is None and not arrivals.size:
             self.look()
-            if (s.growth[s.cones.lumped] > REBASE).any() or self._stretched():
+            if (s.growth[s.cones.lumped] > REBASE).any() or self._far_from_unit():
                 s.sync()
                 self.renew()
             return
@@ -261,13 +262,14 @@ class Solver(Present):
             else:
                 self.settle(arrivals, k, c)
         if moved is not None:
-            s.Z[which], s.ls[which] = moved[0], moved[1]
-            s.assign(which, moved[2])
-            self.note(moved[3])
+            s.Z[which], s.ls[which] = moved.Z, moved.ls
+            s.assign(which, moved.V)
+            self.note(moved.events)
             self.cost["traces"] += which.size
         self.renew()
 
-    def _stretched(self) -> bool:
+    def _far_from_unit(self) -> bool:
+        """Whether columns have left the range in which their squares are floats."""
         size = np.max(np.abs(self.state.C))
         return bool(size > 1e60 or size < 1e-60)
 
@@ -305,7 +307,8 @@ class Solver(Present):
         Z, ls = self.state.neurons(C)
         which = step.which
         if which.size:
-            Z[which], ls[which], _, _ = self.trial.trace(which, theta)
+            moved = self.trial.trace(which, theta)
+            Z[which], ls[which] = moved.Z, moved.ls
         return Snapshot(self.t + theta * step.h, Z, ls, self._log_time_at(step, theta))
 
     def _log_time_at(self, step: Taken, theta: float) -> float:

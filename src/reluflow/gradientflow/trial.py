@@ -15,7 +15,7 @@ from reluflow.kernels.flow_members import starts
 from reluflow.kernels.flow_path import coefficients
 from reluflow.kernels.flow_scan import scan
 from reluflow.kernels.flow_trace import trace_some
-from reluflow.kernels.flow_types import N_NODES, Dense, Field, Frame, Meetings, Rules, Traced
+from reluflow.kernels.flow_types import N_NODES, Dense, Frame, Meetings, Rules, Traced
 
 LOCAL = 0.02  # tolerance of one step in units of rtol
 
@@ -31,7 +31,7 @@ class Trial:
         self.K, self.F = np.zeros((16, N, width)), np.empty((8, N, width))
         self.v, self.new = np.empty((N, width)), np.empty((N, width))
         self.work, self.spare = np.empty((N, width)), np.empty((N, width))
-        self.field = Field(np.empty(n), np.empty(n), np.empty((G, s.d)))  # of a stage
+        self.field = np.empty(n), np.empty(n), np.empty((G, s.d))  # f, c, D of a stage
         self.extra = np.zeros((self.method.times.size, n))
         self.theta, self.kink = np.empty(s.gid.size), np.empty(s.gid.size, np.int64)
         self.ways = np.zeros(s.wheel.path.size)

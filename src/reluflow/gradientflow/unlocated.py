@@ -116,10 +116,10 @@ class Unlocated:
         K, logs, new = [self.rate], [self.log_loss], self.Z
         with np.errstate(over="ignore", invalid="ignore"):
             for row in (*self.pair.A[1:], self.pair.B):
-                old, new = new, self.Z + h * _combined(row, K)
+                old, new = new, self.Z + h * _weighted_sum(row, K)
                 K.append(self.velocity(new))
                 logs.append(self._log_loss)
-            e2 = np.sum((h * _combined(self.pair.E, K)) ** 2, axis=1)
+            e2 = np.sum((h * _weighted_sum(self.pair.E, K)) ** 2, axis=1)
             size2 = np.maximum(np.sum(new**2, axis=1), 1e-300)
             weight = np.exp(2.0 * (self.ls - self.ls.max()))
             own = float(np.mean(e2 / size2))
@@ -199,7 +199,7 @@ class Unlocated:
 
     def _at(self, theta: float) -> Array:
         """Neurons, in units of exp(ls), at a fraction of the step: the cubic through its ends."""
-        return self.Z + self.pending.h * _combined(self._weights(theta), self.pending.K)
+        return self.Z + self.pending.h * _weighted_sum(self._weights(theta), self.pending.K)
 
     def _weights(self, theta: float) -> Array:
         """Weights of the stages at a fraction of a step."""
@@ -306,7 +306,7 @@ class Smooth(Unlocated):
         return np.column_stack([Z[:, -1:] * D, np.sum(Z[:, :-1] * D, axis=1)])
 
 
-def _combined(weights: Array, K: list[Array]) -> Array:
+def _weighted_sum(weights: Array, K: list[Array]) -> Array:
     """Sum of weights_i K_i."""
     total = weights[0] * K[0]
     for q, k in zip(weights[1:], K[1:], strict=False):

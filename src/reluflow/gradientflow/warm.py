@@ -11,7 +11,7 @@ import numpy as np
 NOTE = "compiling kernels (first use only)"
 
 
-def largest() -> list[tuple[Any, tuple[Any, ...]]]:
+def largest_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
     """Kernels of the flow that take longest to compile, with arguments of the types they get."""
     from reluflow.gradientflow.terms import method
     from reluflow.kernels.flow_leap import leap_all
@@ -30,9 +30,10 @@ def largest() -> list[tuple[Any, tuple[Any, ...]]]:
 
     one, two, three = np.empty(1), np.empty((1, 1)), np.empty((1, 1, 1))
     index, flags, signs = np.empty(1, np.int64), np.zeros(1, bool), np.empty((1, 1), np.int8)
-    X, y = np.empty((1, 1)), np.empty(1)
-    X.flags.writeable = y.flags.writeable = False
-    data = Data(X, one, y, 0, 1.0, 1.0, 0.0, False)
+    X, norms, y = np.empty((1, 1)), np.empty(1), np.empty(1)
+    for frozen in (X, norms, y):  # as those of a problem
+        frozen.flags.writeable = False
+    data = Data(X, norms, y, 0, 1.0, 1.0, 0.0, False)
     cones = Cones(index, flags, one, index, one, two, two, index, signs, flags)
     members, frame = Members(index, index, two, one), Frame(two, one, 1.0, 0.0)
     rules, wheel = Rules(1.0, 1.0, 1.0, 0), empty_wheel(flags, 1)
@@ -45,7 +46,7 @@ def largest() -> list[tuple[Any, tuple[Any, ...]]]:
     ]
 
 
-def compiled(kernel: Any) -> bool:
+def is_compiled(kernel: Any) -> bool:
     """Whether the cache has a version of a kernel, made from the present source."""
     try:
         return bool(kernel._cache._cache_file._load_index())
@@ -62,7 +63,7 @@ class FlowKernels:
 
     def __init__(self, needed: bool = True) -> None:
         self._worker: subprocess.Popen[bytes] | None = None
-        if needed and not all(compiled(kernel) for kernel, _ in largest()):
+        if needed and not all(is_compiled(kernel) for kernel, _ in largest_kernels()):
             self._worker = subprocess.Popen(
                 [sys.executable, "-m", "reluflow.gradientflow.warm"],
                 stdin=subprocess.DEVNULL,
@@ -91,7 +92,7 @@ class FlowKernels:
 
 
 def one_step() -> None:
-    """Take a step of a small flow without a look at kinks: compiles all but the `largest`."""
+    """Take a step of a small flow without a look at kinks: compiles all but the largest kernels."""
     from reluflow.gradientflow.cones import begin
     from reluflow.gradientflow.present import Present
     from reluflow.gradientflow.terms import data_of
@@ -115,10 +116,10 @@ def one_step() -> None:
 
 
 def main() -> None:
-    """Compile the `largest` kernels into the cache."""
+    """Compile the largest kernels into the cache."""
     from numba import typeof
 
-    for kernel, given in largest():
+    for kernel, given in largest_kernels():
         kernel.compile(tuple(map(typeof, given)))
 
 

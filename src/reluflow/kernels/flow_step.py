@@ -67,7 +67,7 @@ def stages(data, cones, method, frame, extra, first, last, C, K, field, v, new):
     """Stages first .. last - 1 of a step from C: fills K, and v and exp(M t) v at the last one.
 
     Stages 1 .. 12 make the step, v being its end; 13 .. 15 are for dense output. K[0] is 0.
-    ``field`` receives outputs, pull and force (less that of the frame) of the last stage.
+    ``field`` = (f, c, D) receives outputs, pull and forces (less those of the frame) of the last.
     """
     h = frame.h
     for s in range(first, last):

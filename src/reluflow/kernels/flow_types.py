@@ -56,14 +56,6 @@ class Members(NamedTuple):
     ls: np.ndarray
 
 
-class Field(NamedTuple):
-    """What columns feel: outputs f (n,), pull c (n,) and the forces D (G, d) of the cones."""
-
-    f: np.ndarray
-    c: np.ndarray
-    D: np.ndarray
-
-
 class Frame(NamedTuple):
     """A step: the force at its start, as unit vector and size per cone, its length and time."""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from reluflow.arrays import Array
 from reluflow.errors import MissingEvidence, ReluflowError
+from reluflow.kernels.codes import EVENT_NAMES
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.trajectory.states import States
@@ -44,7 +45,8 @@ class Trajectory:
     cost, settings : mappings
         What the run used; what it was asked for, and versions.
     events : mapping
-        Kinks met by a flow: arrays neuron, sample, time and kind of equal length.
+        Kinks met by a flow: arrays neuron, sample, time and kind (``kernels.codes.EventKind``) of
+        equal length; `event_names` has the kinds as words.
     """
 
     problem: Problem
@@ -85,6 +87,11 @@ class Trajectory:
         if self.networks is None:
             raise MissingEvidence("the run kept no networks: give states=True when it is made")
         return self.networks
+
+    @property
+    def event_names(self) -> list[str]:
+        """Kind of each event as a word: "cross", "slide", "exit" or "branch"."""
+        return [EVENT_NAMES[kind] for kind in self.events.get("kind", ())]
 
     @property
     def dataset(self) -> xarray.Dataset:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.cli.base import AsJson, DataName, Interrupted, Out, app, print_json
+from reluflow.cli.base import AsJson, DataName, Interrupted, Out, app, print_json, print_notes
 from reluflow.cli.options import (
     DataOptions,
     ImageShape,
