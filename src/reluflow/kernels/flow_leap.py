@@ -49,11 +49,11 @@ def advance(z, D, rate, t):
     p = along(z, D) / rate
     up, down = 0.5 * (p + z[d]), 0.5 * (p - z[d])
     grow = rate * t
-    top = max(log_size(up) + grow, log_size(down) - grow)
+    top = max(log_size(up) + grow, log_size(down) - grow)  # log of the largest part reached
     for e in range(d):
         z[e] -= p * (D[e] / rate)
         top = max(top, log_size(z[e]))
-    if top == -np.inf:
+    if top == -np.inf:  # the zero neuron
         return 0.0
     up = np.sign(up) * np.exp(log_size(up) + grow - top)
     down = np.sign(down) * np.exp(log_size(down) - grow - top)
@@ -74,7 +74,7 @@ def first_root(A, B, up, down, side):
     best = np.inf
     grows, shrinks = B * up, B * down
     disc = A * A - 4.0 * grows * shrinks
-    if disc < 0.0:
+    if disc < 0.0:  # never reaches 0
         return best
     q = -0.5 * (A + (np.sqrt(disc) if A >= 0.0 else -np.sqrt(disc)))
     if q == 0.0:
@@ -106,7 +106,7 @@ def next_kink(data, u, z, D, rate, end):
             faces = True
             continue
         B = dot(data.X, k, D) / rate
-        if abs(B) <= 4e-15 * data.norms[k]:
+        if abs(B) <= 4e-15 * data.norms[k]:  # x_k across the force: <w, x_k> stays
             continue
         when = first_root(dot(data.X, k, z) - p * B, B, up, down, u[k])
         if when < best:
@@ -138,7 +138,7 @@ def leap_all(data, U, members, held, c, H, start, policy, V, events):
         for _ in range(100 * (n + 10)):
             face_force(data, u, c, D, tau)
             rate = norm(D)
-            if rate == 0.0:
+            if rate == 0.0:  # nothing pulls: it stays where it is
                 break
             growth, hit = next_kink(data, u, z, D, rate, (H - t) * rate)
             grown += advance(z, D, rate, growth / rate)
