@@ -5,8 +5,9 @@ Chebyshev series. So each neuron that meets a kink is integrated alone from ther
 
 .. math:: z' = M_u(c(x)) z,
 
-with u settled anew at each kink (`flow_arrival`), by steps of the same pair as `flow_step`, in the frame of the force at the start of each, to the end
-of the step. What it adds to the outputs by no longer moving with its cone,
+with u settled anew at each kink (`flow_arrival`), by steps of the same pair as `flow_step`, in the
+frame of the force at the start of each, to the end of the step. What it adds to the outputs
+by no longer moving with its cone,
 
 .. math:: \Delta f_k(x) = e^{2 ls_j} [a s_k \langle w, x_k \rangle]_{traced} - [\dots]_{assumed},
 
