@@ -60,13 +60,16 @@ def test_outputs_pull_and_forces(leak, m, scale):
 
 def test_on_a_face_the_force_does_not_push_across():
     X = np.array([[1.0, 0.5, 0.0], [0.3, -1.0, 0.2], [0.2, 0.4, 1.0], [1.0, 1.0, 1.0]])
-    problem = Problem(X, np.array([1.0, -1.0, 0.5, -1.0]))
+    problem = Problem(X, np.array([1.0, -1.0, 0.5, -1.0]), leak=0.3)
     w = np.cross(X[0], X[1])
-    state = state_of(problem, Network(np.array([w, [1.0, 0.0, 0.0]]), np.array([1.0, 0.5])))
+    state = state_of(
+        problem, Network(np.array([w, [1.0, 0.0, 0.0]]), np.array([1.0, 0.5]), leak=0.3)
+    )
     state.U[0, :2] = 0  # hold the first neuron on both faces, whatever its slopes
     state.rebuild()
     _, c, D, _ = field_of(state)
     g = state.gid[0]
+    assert np.linalg.norm(D[g]) > 0.01
     assert np.abs(X[:2] @ D[g]).max() < 1e-14
     np.testing.assert_allclose(D[g], force_of(state.data, state.U[g], c), atol=1e-14)
 

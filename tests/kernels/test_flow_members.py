@@ -8,9 +8,9 @@ from reluflow.kernels import flow_members
 from reluflow.kernels.flow_types import Members
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2, 400])
+@pytest.mark.parametrize("rows", [0, 1, 2, 10_000])  # of the last, many share a place
 def test_group_rows_numbers_equal_patterns_by_first_appearance(rows):
-    V = np.random.default_rng(rows).integers(-1, 2, size=(rows, 4)).astype(np.int8)
+    V = np.random.default_rng(rows).integers(-1, 2, size=(rows, 7)).astype(np.int8)
     group, first = np.empty(rows, np.int64), np.empty(rows, np.int64)
     count = flow_members.group_rows(V, group, first)
     seen = {}

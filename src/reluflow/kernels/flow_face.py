@@ -72,10 +72,10 @@ def rest_force(data, v, c, D):
         if v[k] == 0:
             faces += 1
             continue
-        if v[k] == 2:
+        if v[k] == 2:  # tied and parallel: its pull is part of the first one's
             continue
         s = c[k] if v[k] > 0 else data.leak * c[k]
-        if v[k] == -2:
+        if v[k] == -2:  # tied and opposite: (1 + leak) c_k is its constant part
             s += c[k]
         if s != 0.0:
             for e in range(d):
@@ -131,7 +131,7 @@ def tied_force(data, u, c, D, tau):
             for b in range(rank):
                 R[b, rank] += take_out(Q[b], q)
         left = norm(q)
-        if left <= 1e-12 * data.norms[k]:
+        if left <= 1e-12 * data.norms[k]:  # in the span of those before
             continue
         R[rank, rank] = left
         for e in range(d):
@@ -143,7 +143,7 @@ def tied_force(data, u, c, D, tau):
         x[b] = 0.0
         for _ in range(2):
             x[b] -= take_out(Q[b], D)
-    for b in range(rank - 1, -1, -1):
+    for b in range(rank - 1, -1, -1):  # back substitution
         for i in range(b + 1, rank):
             x[b] -= R[b, i] * x[i]
         x[b] /= R[b, b]
@@ -198,6 +198,7 @@ def tied_outside(data, u, c, D, tau, floor):
         return -1
     for k in range(u.size):
         if u[k] == 0:
+            # tau_k = s_k c_k: compared without dividing by c_k, which may be 0
             low, high = min(data.leak * c[k], c[k]), max(data.leak * c[k], c[k])
             if tau[k] < low - floor or tau[k] > high + floor:
                 return k

@@ -78,6 +78,7 @@ def stiffness(data, f, c, bends):
             bend = data.weight * data.factor
         elif data.kind == LOGISTIC:
             q = data.y[k] * f[k]
+            # |dc/df| = weight factor s (1 - s), s = 1 / (1 + e^q), and |c| = weight factor s
             bend = abs(c[k]) / (1.0 + np.exp(-q)) if q > -700 else 0.0
         else:
             bend = abs(c[k])
@@ -130,7 +131,7 @@ def outputs(data, cones, C, f):
             for e in range(d):
                 mean[e] += s * C[lo + i, e]
         for k in range(f.size):
-            slope = cones.S[g, k]
+            slope = cones.S[g, k]  # 0 on a face, where <w, x_k> = 0 adds nothing
             if slope != 0.0:
                 s = 0.0
                 for e in range(d):
@@ -150,7 +151,7 @@ def forces(data, cones, c, D):
             if s != 0.0:
                 for e in range(d):
                     D[g, e] += s * X[k, e]
-        for row in range(cones.n_offset[g], cones.n_offset[g + 1]):
+        for row in range(cones.n_offset[g], cones.n_offset[g + 1]):  # orthonormal: one by one
             s = 0.0
             for e in range(d):
                 s += D[g, e] * cones.N[row, e]
@@ -200,4 +201,4 @@ def contributions(cones, C, B):
                 for e in range(C.shape[1]):
                     s += C[lo + i, e] ** 2
                 total += cones.Q[q0 + i] * s
-        B[g] = 0.5 * max(total, 0.0)
+        B[g] = 0.5 * max(total, 0.0)  # moments may be negative by rounding

@@ -27,6 +27,7 @@ from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import along, dot, norm
 
 ANEW = 32  # kinks after which products are computed anew
+FAINT = 1e-10  # of the total pull: forces below it are computed anew
 GRAM = 1000  # samples up to which their Gram matrix is held
 NEAR = 1e-8  # of |x_i|: a second kink so near is left to `arrive`
 
@@ -54,11 +55,11 @@ def advance(z, D, rate, t):
     p = along(z, D) / rate
     up, down = 0.5 * (p + z[d]), 0.5 * (p - z[d])
     grow = rate * t
-    top = max(log_size(up) + grow, log_size(down) - grow)
+    top = max(log_size(up) + grow, log_size(down) - grow)  # log of the largest part reached
     for e in range(d):
         z[e] -= p * (D[e] / rate)
         top = max(top, log_size(z[e]))
-    if top == -np.inf:
+    if top == -np.inf:  # the zero neuron
         return 0.0
     up = np.sign(up) * np.exp(log_size(up) + grow - top)
     down = np.sign(down) * np.exp(log_size(down) - grow - top)
@@ -79,7 +80,7 @@ def first_root(A, B, up, down, side):
     best = np.inf
     grows, shrinks = B * up, B * down
     disc = A * A - 4.0 * grows * shrinks
-    if disc < 0.0:
+    if disc < 0.0:  # never reaches 0
         return best
     q = -0.5 * (A + (np.sqrt(disc) if A >= 0.0 else -np.sqrt(disc)))
     if q == 0.0:
@@ -112,7 +113,7 @@ def next_kink(data, u, z, D, rate, end, Hz, HD):
             faces = True
             continue
         B = HD[k] / rate
-        if abs(B) <= 4e-15 * data.norms[k]:
+        if abs(B) <= 4e-15 * data.norms[k]:  # x_k across the force: <w, x_k> stays
             continue
         when = first_root(Hz[k] - p * B, B, up, down, u[k])
         if when < best:
@@ -193,7 +194,7 @@ def leap_all(data, U, members, held, c, H, start, policy, V, events):
                 products(data.X, z, Hz)
                 stale = 0
             rate = norm(D)
-            if rate == 0.0:
+            if rate == 0.0:  # nothing pulls: it stays where it is
                 break
             growth, hit = next_kink(data, u, z, D, rate, (H - t) * rate, Hz, HD)
             before = along(z, D) / rate
@@ -213,7 +214,8 @@ def leap_all(data, U, members, held, c, H, start, policy, V, events):
                     products(data.X, data.X[hit], row)
                 for i in range(n):
                     HD[i] += change * (gram[hit, i] if n <= GRAM else row[i])
-                stale += 1
+                # what is left of a force that cancels is rounding: a dead neuron must have none
+                stale = ANEW if norm(D) <= FAINT * total else stale + 1
             else:
                 arrive(data, u, z, c, hit, start + t, log, policy)
                 stale = ANEW

@@ -18,10 +18,10 @@ from reluflow.kernels.inner import inner
 @inner
 def hash_of(u):
     """A 64-bit hash of a row of signs (FNV-1a)."""
-    value = np.uint64(14695981039346656037)
+    value = np.uint64(14695981039346656037)  # offset and, below, prime of FNV-1a for 64 bits
     for k in range(u.size):
         value = (value ^ np.uint64(u[k] + 2)) * np.uint64(1099511628211)
-    return value ^ (value >> np.uint64(32))
+    return value ^ (value >> np.uint64(32))  # only low bits are used: mix the high ones in
 
 
 @inner
@@ -47,6 +47,7 @@ def group_rows(V, group, first):
     count = 0
     for i in range(V.shape[0]):
         place = np.int64(hash_of(V[i]) & np.uint64(size - 1))
+        # another pattern may have taken this place: go on to the next free one
         while table[place] >= 0 and not same(V[first[table[place]]], V[i]):
             place = (place + 1) % size
         if table[place] < 0:
@@ -119,7 +120,7 @@ def moments(cones, members, log_size, Q):
         s = np.exp(2.0 * (ls[j] - log_size[g]))
         q0 = cones.q_offset[g]
         if not cones.lumped[g]:
-            Q[q0 + col[j] - cones.offset[g]] = s
+            Q[q0 + col[j] - cones.offset[g]] = s  # its column is the neuron itself
             continue
         for i in range(width):
             for e in range(width):

@@ -24,7 +24,7 @@ from reluflow.kernels.inner import inner
 def turn(cones, frame, t, C):
     """Apply exp(M_u(c_0) t) to all columns, in place."""
     for g in range(cones.size.size):
-        if frame.rate[g] == 0.0 or t == 0.0:
+        if frame.rate[g] == 0.0 or t == 0.0:  # the identity
             continue
         unit, ch, sh = frame.unit[g], np.cosh(frame.rate[g] * t), np.sinh(frame.rate[g] * t)
         for i in range(cones.offset[g], cones.offset[g + 1]):
@@ -38,7 +38,7 @@ def combine(C, K, weights, count, h, out):
         for e in range(C.shape[1]):
             s = 0.0
             for p in range(count):
-                if weights[p] != 0.0:
+                if weights[p] != 0.0:  # a third of the table is
                     s += weights[p] * K[p, i, e]
             out[i, e] = C[i, e] + h * s
 
@@ -57,7 +57,7 @@ def stage(data, cones, method, frame, extra, s, y, field, out):
     forces(data, cones, c, D)
     for g in range(D.shape[0]):
         for e in range(D.shape[1]):
-            D[g, e] -= frame.rate[g] * frame.unit[g, e]
+            D[g, e] -= frame.rate[g] * frame.unit[g, e]  # M(c) - M(c_0) is linear in it
     move(cones, y, D, out)
     turn(cones, frame, -method.c[s] * frame.h, out)
 
@@ -111,7 +111,7 @@ def step_error(cones, method, frame, C, new, K, growth, e5, e3):
                 q5 += e5[i, e] ** 2
                 q3 += e3[i, e] ** 2
                 size += new[i, e] ** 2
-            if cones.lumped[g]:
+            if cones.lumped[g]:  # columns of a propagator are judged together
                 sum5 += q5
                 sum3 += q3
             else:
@@ -148,7 +148,7 @@ def sample_pull(data, cones, method, frame, extra, F, work, cn, logs):
         at(cones, frame, F, method.nodes[i], work)
         outputs(data, cones, work, f)
         for k in range(n):
-            f[k] += extra[16 + i, k]
+            f[k] += extra[16 + i, k]  # rows 0 .. 15 are the stages, then the nodes
         values[i, n] = pull(data, f, c)
         for k in range(n):
             values[i, k] = c[k]

@@ -3,10 +3,11 @@ r"""Neurons that meet kinks within a step, carried through it under the sampled 
 A neuron feels the others only through the pull c(x), x in [0, 1], known within the step as a
 Chebyshev series. So each neuron that meets a kink is integrated alone from there,
 
-.. math:: z' = M_u(c(x)) z, \qquad u \text{ settled anew at each kink } (`flow_arrival`),
+.. math:: z' = M_u(c(x)) z,
 
-by steps of the same pair as `flow_step`, in the frame of the force at the start of each, to the end
-of the step. What it adds to the outputs by no longer moving with its cone,
+with u settled anew at each kink (`flow_arrival`), by steps of the same pair as `flow_step`, in the
+frame of the force at the start of each, to the end of the step. What it adds to the outputs
+by no longer moving with its cone,
 
 .. math:: \Delta f_k(x) = e^{2 ls_j} [a s_k \langle w, x_k \rangle]_{traced} - [\dots]_{assumed},
 
