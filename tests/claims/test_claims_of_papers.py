@@ -12,7 +12,8 @@ from reluflow.claims.run import evaluate
 from reluflow.papers.bf24.claims import least_squares_line as bf24
 from reluflow.papers.bf24.claims.data import box_size, dominance, extreme_samples
 from reluflow.papers.llwa21.claims import assumptions as llwa21
-from reluflow.papers.mmv24.claims import traps as mmv24
+from reluflow.papers.mmv24 import runs as mmv24_runs
+from reluflow.papers.mmv24.claims import traps as mmv24_traps
 from reluflow.papers.tk24.claims import four_neurons as tk24
 from reluflow.papers.tlb26.claims import orthonormal as tlb26
 
@@ -100,7 +101,7 @@ def test_tlb26(with_states):
 
 
 def test_mmv24(with_states):
-    good = mmv24.trapped_run(0, 40, 10.0)
+    good = mmv24_runs.trapped_run(0, 40, 10.0)
     names = ("MMV24-P46", "MMV24-L12/repaired/classes", "MMV24-T1.2a", "MMV24-INV", "MMV24-T1.2c")
     for name in names:
         assert status_of(name, good) is Status.HOLDS
@@ -117,7 +118,7 @@ def test_mmv24(with_states):
         unit = np.exp(-good.run.networks.log_scale[-50:, :, None])
         W[-50:] += 5 * np.random.default_rng(0).standard_normal(W[-1].shape) * unit
 
-    spread_out = mmv24.low_rank(Evidence.of(good.problem, with_states(good.run, spread)))
+    spread_out = mmv24_traps.low_rank(Evidence.of(good.problem, with_states(good.run, spread)))
     assert spread_out.comparisons[0].status is Status.FAILS
     flipped = Evidence.of(good.problem.replace(y=-np.sign(good.problem.X[:, 1])), good.run)
     for name in names:

@@ -10,17 +10,29 @@ from reluflow import Network, Problem, datasets, flow, initialize
 from reluflow.claims import Evidence, Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import evaluate, run_check
-from reluflow.papers.mmv24.claims.alignment import stays_over_bound
-from reluflow.papers.mmv24.claims.constants import Constants
-from reluflow.papers.mmv24.claims.drift import STENCILS, drift_run
-from reluflow.papers.mmv24.claims.early import early_run, toy_start
+from reluflow.papers.mmv24.claims.early import STENCILS
 from reluflow.papers.mmv24.claims.examples import residual, widest_dead
 from reluflow.papers.mmv24.claims.geometry import _worst_is_inside
-from reluflow.papers.mmv24.claims.growth import Growth, long_run
 from reluflow.papers.mmv24.claims.late import pulls_stay_even
-from reluflow.papers.mmv24.claims.paths import monotone_paths, pattern_steps, wrong_way
-from reluflow.papers.mmv24.claims.traps import homes, settled, sides
-from reluflow.papers.mmv24.claims.walk import Walk, near_run, practical_run, scoped_run
+from reluflow.papers.mmv24.claims.patterns import (
+    monotone_paths,
+    pattern_steps,
+    stays_over_bound,
+    wrong_way,
+)
+from reluflow.papers.mmv24.claims.traps import homes, settled
+from reluflow.papers.mmv24.constants import Constants
+from reluflow.papers.mmv24.runs import (
+    drift_run,
+    early_run,
+    long_run,
+    near_run,
+    practical_run,
+    scoped_run,
+    sides,
+    toy_start,
+)
+from reluflow.papers.mmv24.walk import Growth, Walk
 from reluflow.trajectory.states import States
 
 LATE = ("L13", "L14/repaired", "XA", "RA", "R3", "T1.2b", "T2")

@@ -12,21 +12,11 @@ from reluflow.claims.verdict import Status
 from reluflow.papers import reproduce
 from reluflow.papers.figure import Skipped
 from reluflow.papers.library import all_figures
-from reluflow.papers.mmv24.figures import (
-    digits as mmv24_digits,
-)
-from reluflow.papers.mmv24.figures import (
-    drift as mmv24,
-)
-from reluflow.papers.mmv24.figures import (
-    mnist as mmv24_mnist,
-)
-from reluflow.papers.mmv24.figures import (
-    pairs as mmv24_pairs,
-)
-from reluflow.papers.mmv24.figures import (
-    phases as mmv24_phases,
-)
+from reluflow.papers.mmv24.figures import digits as mmv24_digits
+from reluflow.papers.mmv24.figures import drift as mmv24_drift
+from reluflow.papers.mmv24.figures import mnist as mmv24_mnist
+from reluflow.papers.mmv24.figures import pairs as mmv24_pairs
+from reluflow.papers.mmv24.figures import phases as mmv24_phases
 from reluflow.papers.page import write_index
 from reluflow.papers.sketches import sketches_of
 from reluflow.report.traces import Band, Line
@@ -75,20 +65,20 @@ def test_drops_are_counted():
     problem = datasets.toy6()
     net = initialize(problem, 20, scale=1e-6, kind="gaussian", normalize="none", rng=0)
     run = descend(problem, net, lr=2e-3, steps=9000, save=range(0, 9001, 100))
-    drops, _ = mmv24.drops_of(run)
+    drops, _ = mmv24_drift.drops_of(run)
     assert len(drops) == 1  # the second comes near 12,000
 
 
 def test_outside_by_hand():
     problem = datasets.two_points(0.1)
-    net = mmv24.Network(
+    net = mmv24_drift.Network(
         np.array([[1.0, -0.05], [1.0, 1.0], [-1.0, -1.0], [1.0, 1.0]]),
         np.array([1.0, 1.0, 1.0, -1.0]),
     )
     # x_1 alone, both, none, both but of the other sign
-    assert mmv24.outside(problem, net).tolist() == [False, False, False, True]
-    net = mmv24.Network(np.array([[1.0, -0.2]]), np.ones(1))
-    assert mmv24.outside(problem, net).tolist() == [True]
+    assert mmv24_drift.outside(problem, net).tolist() == [False, False, False, True]
+    net = mmv24_drift.Network(np.array([[1.0, -0.2]]), np.ones(1))
+    assert mmv24_drift.outside(problem, net).tolist() == [True]
 
 
 def test_counts_do_not_depend_on_the_way_they_are_swept():

@@ -10,19 +10,32 @@ import numpy as np
 from scipy.special import logsumexp
 
 from reluflow.arrays import Array
-from reluflow.claims.claim import Found, claim, experiment
+from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
-from reluflow.papers.mmv24.claims.alignment import DATA, NEEDS, SCOPE
-from reluflow.papers.mmv24.claims.constants import early_scale, elsewhere
-from reluflow.papers.mmv24.claims.growth import Growth, long_run
-from reluflow.papers.mmv24.claims.walk import scoped_run
+from reluflow.papers.mmv24.claims.patterns import DATA, NEEDS, SCOPE
+from reluflow.papers.mmv24.constants import early_scale
+from reluflow.papers.mmv24.runs import claim_on_runs, experiment_on, long_run, scoped_run
+from reluflow.papers.mmv24.walk import Growth
 
 SMALL = 1e-10  # outputs below which the early law is exact to the tolerance
 ROUND = 5.0  # tanh of it is 1 - 1e-4
 GIVEN = [*DATA, balanced_start, early_scale]
-QUICK, FULL = {"m": 30, "log_eps": -60.0}, {"m": 500, "log_eps": -300.0}
+LONG_RUNS: dict[str, Any] = {
+    "needs": NEEDS,
+    "given": GIVEN,
+    "example": long_run,
+    "quick": {"m": 30, "log_eps": -60.0},
+    "full": {"m": 500, "log_eps": -300.0},
+    "others": {"SEP": {"toy": False}},
+}
+UNSQUARED: dict[str, Any] = {
+    "given": SCOPE,
+    "example": scoped_run,
+    "form": "printed",
+    "full": {"m": 500},
+}
 
 
 def late_claim(id: str, **options: Any) -> Callable[..., Any]:
@@ -37,19 +50,7 @@ def late_claim(id: str, **options: Any) -> Callable[..., Any]:
             return made if isinstance(made, Found) else Found(made, story.reached)
 
         look.__doc__, look.__module__ = check.__doc__, check.__module__
-        claim(id, needs=NEEDS, given=GIVEN, example=long_run, quick=QUICK, full=FULL, **options)(
-            look
-        )
-        elsewhere(
-            id,
-            look,
-            GIVEN,
-            long_run,
-            part="SEP",
-            quick={**QUICK, "toy": False},
-            full=FULL,
-            **options,
-        )
+        claim_on_runs(id, **LONG_RUNS, **options)(look)
         return check
 
     return wrap
@@ -94,6 +95,8 @@ def group_never_shrinks(story: Growth) -> Found:
     return Found(found, [*story.reached, some])
 
 
+@experiment_on("MMV24-L14", **UNSQUARED, part="SEP", quick={"m": 20, "sep": True})
+@experiment_on("MMV24-L14", **UNSQUARED, quick={"m": 20, "sep": False})
 def group_never_shrinks_unsquared(evidence: Evidence) -> Found:
     """As printed, sum |w(t_2 + tau)|^2 >= sum |w(t_2)|, at t_2 = t_1 and tau = 0."""
     story = Growth(evidence)
@@ -120,19 +123,6 @@ def group_never_shrinks_unsquared(evidence: Evidence) -> Found:
         for s in (1, -1)
     ]
     return Found(found, [both, within])
-
-
-for _part, _sep in (("", False), ("SEP", True)):
-    elsewhere(
-        "MMV24-L14",
-        group_never_shrinks_unsquared,
-        SCOPE,
-        scoped_run,
-        form="printed",
-        part=_part,
-        quick={"m": 20, "sep": _sep},
-        full={"m": 500},
-    )
 
 
 @late_claim("MMV24-XA")

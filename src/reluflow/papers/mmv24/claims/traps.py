@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,62 +21,40 @@ from reluflow.claims.hypotheses import (
 )
 from reluflow.claims.invariants import DRIFT, ROUNDING
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
-from reluflow.network import Network, initialize
-from reluflow.papers.mmv24.claims.constants import Constants, elsewhere
-from reluflow.problem import Problem, datasets
+from reluflow.network import Network
+from reluflow.papers.mmv24.constants import Constants
+from reluflow.papers.mmv24.runs import experiment_on, long_run, sides, trapped_run
+from reluflow.problem import Problem
 
 GIVEN = [gradient_flow, positively_correlated, margin_loss, no_leak, balanced_start]
-SURE = 1e-9  # relative distance to a hyperplane below which a side is not counted
-
-
-@cache
-def trapped_run(seed: int, m: int, t_end: float) -> Evidence:
-    """A flow on SEP data from a small balanced start, past its alignment and growth."""
-    from reluflow.gradientflow.flow import flow
-
-    problem = datasets.separable(0.6, 10, 3, rng=seed)
-    net = initialize(problem, m, scale=1e-4, kind="balanced", normalize="none", rng=seed)
-    times = np.concatenate([np.linspace(0, 0.1 * t_end, 200), np.linspace(0.1 * t_end, t_end, 100)])
-    return Evidence.of(problem, flow(problem, net, t_end=t_end, save=np.unique(times)))
-
-
-def toy_run(seed: int, m: int, log_eps: float) -> Evidence:
-    """A flow on TOY6, where some neurons die."""
-    from reluflow.papers.mmv24.claims.growth import long_run
-
-    return long_run(seed, m, log_eps)
-
-
-QUICK, FULL = {"m": 40, "t_end": 10.0}, {"m": 1000, "t_end": 40.0}
-TOY_QUICK, TOY_FULL = {"m": 30, "log_eps": -12.0}, {"m": 500}
+TRAPPED: dict[str, Any] = {
+    "needs": ("path",),
+    "given": GIVEN,
+    "example": trapped_run,
+    "quick": {"m": 40, "t_end": 10.0},
+    "full": {"m": 1000, "t_end": 40.0},
+}
 
 
 def trap_claim(id: str, **options: Any) -> Callable[..., Callable[[Evidence], Outcome]]:
     """Register a check on runs of SEP data and of TOY6, where some neurons die."""
 
     def wrap(check: Callable[[Evidence], Outcome]) -> Callable[[Evidence], Outcome]:
-        given = [*options.pop("given", GIVEN), all_trapped]
-        claim(id, given=given, example=trapped_run, quick=QUICK, full=FULL, **options)(check)
-        elsewhere(
+        shared = {**TRAPPED, **options}
+        given = [*shared.pop("given"), all_trapped]
+        claim(id, given=given, **shared)(check)
+        experiment_on(
             id,
-            check,
-            given,
-            toy_run,
+            given=given,
+            example=long_run,
             part="TOY6",
-            quick=TOY_QUICK,
-            full=TOY_FULL,
+            quick={"m": 30, "log_eps": -12.0},
+            full={"m": 500},
             reason="from e^-12: from e^-60, tried first, rounding hides the slack of T1.2c",
-        )
+        )(check)
         return check
 
     return wrap
-
-
-def sides(problem: Problem, net: Network) -> NDArray[np.int8]:
-    """Sign of <w_j, x_i>, 0 within rounding of the hyperplane; shape (m, n)."""
-    from reluflow.landscape import pattern
-
-    return pattern(problem, net.W, SURE)
 
 
 @predicate("every neuron is trapped by the end of the run (t_1 has passed)")
@@ -89,7 +66,7 @@ def all_trapped(evidence: Evidence) -> tuple[bool, str]:
     return outside == 0, f"{outside} neurons outside"
 
 
-@claim("MMV24-P46", needs=("path",), given=GIVEN, example=trapped_run, quick=QUICK, full=FULL)
+@claim("MMV24-P46", **TRAPPED)
 def one_way_flips(evidence: Evidence) -> list[Comparison]:
     """Positive neurons only gain positive and lose negative samples; negative ones mirrored."""
     p = evidence.problem
@@ -121,22 +98,13 @@ def escapes(evidence: Evidence) -> int:
     return left
 
 
-@claim(
-    "MMV24-L12",
-    form="repaired",
-    part="classes",
-    needs=("path",),
-    given=GIVEN,
-    example=trapped_run,
-    quick=QUICK,
-    full=FULL,
-)
+@claim("MMV24-L12", form="repaired", part="classes", **TRAPPED)
 def traps_hold(evidence: Evidence) -> Comparison:
     """S_+ traps positive neurons and S_- negative ones."""
     return equals(escapes(evidence), 0, tolerance=0, what="neurons that leave S_+ or S_-")
 
 
-@trap_claim("MMV24-T1.2a", needs=("path",))
+@trap_claim("MMV24-T1.2a")
 def all_traps_hold(evidence: Evidence) -> list[Comparison]:
     """After t_1 every neuron stays in S_+, S_- or S_dead."""
     from reluflow.claims.invariants import dead_neurons_move
@@ -153,7 +121,7 @@ def settled(evidence: Evidence) -> int:
     return int(np.argmax(inside))
 
 
-@trap_claim("MMV24-INV", needs=("path",))
+@trap_claim("MMV24-INV")
 def group_invariant(evidence: Evidence) -> Comparison:
     """After t_1 W_s W_s^T - a_s a_s^T (rows of the group s) is constant."""
     since = settled(evidence)

@@ -1,72 +1,27 @@
-"""[MMV24]_: runs from the scales of Theorem 1, and the patterns their neurons go through."""
+"""[MMV24]_: the patterns that neurons of a run go through, and the groups they end in.
+
+t_1 is when the last neuron is trapped, t_2^s when the group in S_s first gives more than 1/4.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
+from reluflow.arrays import Array
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.verdict import Comparison, equals
+from reluflow.claims.verdict import Comparison, Hypothesis, equals
 from reluflow.network import Network
-from reluflow.papers.mmv24.claims.constants import Constants
-from reluflow.papers.mmv24.claims.early import unit_start
-from reluflow.papers.mmv24.claims.traps import sides
-from reluflow.problem import Problem, datasets
-from reluflow.problem.losses import Exponential
+from reluflow.papers.mmv24.constants import Constants
+from reluflow.papers.mmv24.runs import sides
 
 CROSS = 1  # kind of the events at which a sample changes side
-BESIDE = 1e-5  # distance in time of the records on either side of a kink
-
-
-def aligned(problem: Problem, unit: Network, log_eps: float, t_end: float) -> Evidence:
-    """The flow from exp(log_eps) times a start, recorded on a grid, at and beside every kink."""
-    from reluflow.gradientflow.flow import flow
-
-    grid = np.linspace(0.0, t_end, 101)
-    first = flow(problem, unit.scaled(log_eps), t_end=t_end, save=grid)
-    kinks = np.asarray(first.events.get("time", ()), dtype=float)
-    times = np.unique(np.concatenate([grid, kinks, kinks - BESIDE, kinks + BESIDE]))
-    times = times[(times >= 0) & (times <= t_end)]
-    return Evidence.of(problem, flow(problem, unit.scaled(log_eps), t_end=t_end, save=times))
-
-
-@cache
-def scoped_run(seed: int, m: int, sep: bool = False) -> Evidence:
-    """TOY6, or SEP data, from the scale that Eq. 28 asks for."""
-    problem = datasets.separable(0.5, 8, 3, rng=seed) if sep else datasets.toy6(reduction="sum")
-    unit = unit_start(problem, m, seed)
-    return aligned(problem, unit, Constants(problem, unit).log_eps_max() - 1.0, 6.0)
-
-
-@cache
-def practical_run(seed: int, m: int) -> Evidence:
-    """TOY6 from 1e-6."""
-    problem = datasets.toy6(reduction="sum")
-    return aligned(problem, unit_start(problem, m, seed), -6 * math.log(10.0), 2.0)
-
-
-@cache
-def near_run(seed: int, m: int, angle: float = 1e-2) -> Evidence:
-    """Unit inputs with mu near 1, and one positive neuron within ``angle`` of x_-.
-
-    From the scale of Eq. 28 with the smaller zeta, which is below that with the larger one.
-    """
-    turn = np.array([-0.1, 0.0, 0.1])
-    Z = np.column_stack([np.cos(turn), np.sin(turn)])
-    problem = Problem(
-        np.vstack([Z, -Z]), np.repeat([1.0, -1.0], 3), loss=Exponential(), reduction="sum"
-    )
-    unit = unit_start(problem, m, seed)
-    W, a = unit.W.copy(), unit.a.copy()
-    W[0] = np.linalg.norm(W[0]) * np.array([-math.cos(angle), math.sin(angle)])
-    a[0] = np.linalg.norm(W[0])
-    unit = Network(W, a, unit.log_scale)
-    return aligned(problem, unit, Constants(problem, unit).log_eps_max() - 1.0, 20.0)
 
 
 @dataclass(frozen=True)
@@ -168,3 +123,65 @@ class Walk:
         if not all(self.trapped(stay) for stay in ends):
             return math.inf
         return max(stay.begin for stay in ends)
+
+
+LEVEL = 0.25  # output at which t_2 is read
+
+
+@dataclass(frozen=True, eq=False)
+class Growth(Walk):
+    """A run with the groups it has from t_1 on."""
+
+    @cached_property
+    def groups(self) -> dict[int, NDArray[np.int64]]:
+        """Neurons in S_+ and in S_- at the end, by sign."""
+        found: dict[int, list[int]] = {1: [], -1: []}
+        for stay in self.stays():
+            if stay.open and stay.active.any() and self.trapped(stay):
+                found[int(self.sign[stay.neuron])].append(stay.neuron)
+        return {s: np.array(found[s], dtype=int) for s in (1, -1)}
+
+    @cached_property
+    def outputs(self) -> Array:
+        """max |f| over each class, (records, 2)."""
+        p = self.c.problem
+        f = np.array([np.abs(p.outputs(net)) for net in self.evidence.path()])
+        return np.stack([f[:, np.sign(p.y) == s].max(axis=1) for s in (1, -1)], axis=1)
+
+    @cached_property
+    def t2(self) -> dict[int, float]:
+        """t_2^+ and t_2^-, by sign; outputs grow exponentially between records. inf if never."""
+        t, found = self.evidence.times, {}
+        for column, s in enumerate((1, -1)):
+            f = self.outputs[:, column]
+            i = int(np.argmax(f > LEVEL))
+            found[s] = math.inf
+            if f[i] > LEVEL and i > 0 and f[i - 1] > 0:
+                share = math.log(LEVEL / f[i - 1]) / math.log(f[i] / f[i - 1])
+                found[s] = float(t[i - 1] + share * (t[i] - t[i - 1]))
+        return found
+
+    def log_size(self, net: Network, s: int) -> float:
+        """log of the sum of |w_j|^2 over a group."""
+        return float(logsumexp(2 * net.log_norms[self.groups[s]]))
+
+    def between(self, low: float, high: float) -> Iterator[tuple[float, Network]]:
+        """Records in a stretch of time."""
+        for t, net in zip(self.evidence.times, self.evidence.path(), strict=True):
+            if low <= t <= high:
+                yield float(t), net
+
+    @cached_property
+    def reached(self) -> list[Hypothesis]:
+        """Both groups hold neurons, all are trapped before they grow, and the run goes past t_2."""
+        both = all(len(group) for group in self.groups.values())
+        last = max(self.t2.values())
+        return [
+            Hypothesis("S_+ and S_- both hold neurons", both),
+            Hypothesis(
+                "all neurons are trapped before t_2",
+                self.t1 < min(self.t2.values()),
+                f"t_1 = {self.t1:.4g}",
+            ),
+            Hypothesis("the run goes past t_2", math.isfinite(last), f"t_2 = {last:.4g}"),
+        ]
