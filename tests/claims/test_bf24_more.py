@@ -7,9 +7,12 @@ from reluflow import Problem, datasets, descend, initialize
 from reluflow.claims import Evidence, Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import evaluate
-from reluflow.papers.bf24.claims import alignment, balance, growth, late
+from reluflow.papers.bf24.claims import alignment as bf24_alignment
+from reluflow.papers.bf24.claims import early as bf24_early
+from reluflow.papers.bf24.claims import growth as bf24_growth
+from reluflow.papers.bf24.claims import late as bf24_late
 from reluflow.papers.bf24.claims.late import Late, mixed
-from reluflow.papers.bf24.claims.stuck import best_found
+from reluflow.papers.bf24.claims.remarks import best_found
 from reluflow.papers.bf24.runs import Story, aligning, phased
 
 
@@ -27,8 +30,8 @@ def misses(name, evidence):
 
 
 def test_descent_drifts_and_flow_does_not():
-    assert balance.flow_keeps_balance(0, 10, 10.0).status is Status.HOLDS
-    assert balance.euler_drifts_by_a_square(0, 10, 50).status is Status.HOLDS
+    assert bf24_early.flow_keeps_balance(0, 10, 10.0).status is Status.HOLDS
+    assert bf24_early.euler_drifts_by_a_square(0, 10, 50).status is Status.HOLDS
     problem = datasets.three_points()
     net = initialize(problem, 10, scale=1.0, kind="gaussian", rng=0)
     W, a = descend(problem, net, lr=0.05, steps=200).final.weights()
@@ -59,10 +62,10 @@ def test_a_growing_mixed_neuron_fails(with_states):
 
 
 def test_exponents_are_those_of_the_proof():
-    assert growth.bundle_tightens(3, 60, (-14.0, -18.0, -22.0))[0].measured == pytest.approx(
+    assert bf24_growth.bundle_tightens(3, 60, (-14.0, -18.0, -22.0))[0].measured == pytest.approx(
         2.0, abs=0.05
     )
-    for check in (late.push_is_of_order_eps3, late.moves_are_of_order_eps3):
+    for check in (bf24_late.push_is_of_order_eps3, bf24_late.moves_are_of_order_eps3):
         for found in check(0, 60, (1e-4, 1e-5)):
             assert found.measured == pytest.approx(1.0, abs=0.02)
 
@@ -72,13 +75,13 @@ def test_pair_defect_agrees_with_its_definition():
     v = story.path[5].W / story.path[5].a[:, None]
     v = v[story.positive]
     direct = (1 - v @ v.T).max()
-    found = growth._pair_defect(story, 5)
+    found = bf24_growth._pair_defect(story, 5)
     assert direct <= found * (1 + 1e-9)  # two maxima, taken apart
     assert found <= 2 * direct
 
 
 def test_the_threshold_alone_leaves_neurons_between():
-    found = alignment.threshold_alone(aligning(0, 200))
+    found = bf24_alignment.threshold_alone(aligning(0, 200))
     assert [h.ok for h in found.hypotheses] == [True] * 4
     assert found.comparisons[0].status is Status.FAILS
     small = aligning(0, 200, -320.0, 120.0)

@@ -10,9 +10,9 @@ from reluflow.claims.ledger import NOT_YET
 from reluflow.claims.run import evaluate
 from reluflow.gradientflow import flow
 from reluflow.landscape import constants
-from reluflow.papers.bf24.claims import alignment
-from reluflow.papers.bf24.claims.cones import fading, least_mean, margins
-from reluflow.papers.bf24.claims.ends import best_single
+from reluflow.papers.bf24.claims import alignment as bf24_alignment
+from reluflow.papers.bf24.claims.remarks import best_single
+from reluflow.papers.bf24.data import fading, least_mean, margins
 from reluflow.papers.bf24.runs import Story, aligning, phased
 
 PHASES = ("L5", "L6", "L16", "L17", "L18", "L19", "L20", "L21", "L22", "L23", "L24", "C1")
@@ -37,7 +37,7 @@ def test_every_id_has_a_check():
 
 def test_numbers_of_figure_2():
     known = constants(datasets.three_points())
-    assert alignment.log_defect_constant(known, 1.0) == pytest.approx(55.7, abs=0.05)
+    assert bf24_alignment.log_defect_constant(known, 1.0) == pytest.approx(55.7, abs=0.05)
     assert np.exp(known.log_scale_bound(1.0)) == pytest.approx(0.013979, abs=5e-7)
     assert np.exp(known.log_scale_bound(0.1)) == pytest.approx(5.27e-4, abs=5e-7)
 

@@ -10,10 +10,14 @@ from reluflow.claims import Evidence, Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.invariants import dead
 from reluflow.claims.run import evaluate, run_check
-from reluflow.papers.bf24.claims import ends, faces, growth, landscape, late
-from reluflow.papers.bf24.claims import least_squares_line as bf24
-from reluflow.papers.bf24.claims.data import dominance, smooth_loss, stays_on_faces
+from reluflow.papers.bf24.claims import assumptions as bf24_assumptions
+from reluflow.papers.bf24.claims import growth as bf24_growth
+from reluflow.papers.bf24.claims import landscape as bf24_landscape
+from reluflow.papers.bf24.claims import late as bf24_late
+from reluflow.papers.bf24.claims import line as bf24_line
+from reluflow.papers.bf24.claims import remarks as bf24_remarks
 from reluflow.papers.bf24.claims.late import Late, mixed
+from reluflow.papers.bf24.data import dominance, smooth_loss, stays_on_faces
 from reluflow.papers.bf24.runs import Story, aligning, converged, phased
 from reluflow.trajectory.states import States
 
@@ -58,9 +62,9 @@ def test_general_position_and_the_rule_at_ridges_are_hypotheses():
     good = aligning(0, 60)
     X = datasets.three_points().X
     twice = Problem(np.vstack([X, 2 * X[:1]]), np.array([1.0, 0.5, 0.7, 0.2]))
-    assert faces.generic_data(good).ok
-    assert faces.generic_data(Evidence.of(twice)).ok is False
-    assert faces.generic_data(Evidence.of(Problem(np.eye(3)[:2], np.ones(2)))).ok is None
+    assert bf24_landscape.generic_data(good).ok
+    assert bf24_landscape.generic_data(Evidence.of(twice)).ok is False
+    assert bf24_landscape.generic_data(Evidence.of(Problem(np.eye(3)[:2], np.ones(2)))).ok is None
     assert stays_on_faces(good).ok
     leaving = flow(good.problem, good.start, t_end=0.1, on_branch="leave", save=[0.0, 0.1])
     assert stays_on_faces(Evidence.of(good.problem, leaving)).ok is None
@@ -74,10 +78,10 @@ def test_an_end_better_than_one_neuron_is_not_the_best_fit_of_one(monkeypatch):
     a = np.linalg.solve(np.maximum(problem.X @ W.T, 0.0), problem.y)
     exact = Network(W, a)
     assert np.allclose(problem.outputs(exact), problem.y)
-    monkeypatch.setattr(ends, "ends", lambda *args: [(problem, exact)])
-    (found,) = ends.best_with_its_neurons(0, 1, 20).comparisons
+    monkeypatch.setattr(bf24_remarks, "ends", lambda *args: [(problem, exact)])
+    (found,) = bf24_remarks.best_with_its_neurons(0, 1, 20).comparisons
     assert found.status is Status.FAILS
-    assert found.measured == pytest.approx(ends.best_single(problem))
+    assert found.measured == pytest.approx(bf24_remarks.best_single(problem))
 
 
 def test_lemma_4_sees_an_idle_neuron_move_and_neurons_that_do_not_align(with_states, monkeypatch):
@@ -99,9 +103,9 @@ def test_lemma_4_sees_an_idle_neuron_move_and_neurons_that_do_not_align(with_sta
         return Evidence.of(made.problem, with_states(made.run, stop))
 
     logs = (-40.0, -60.0)
-    assert growth.bundle_aligns(0, 60, logs)[0].status is Status.HOLDS
-    monkeypatch.setattr(growth, "phased", frozen)
-    assert growth.bundle_aligns(0, 60, logs)[0].status is Status.FAILS
+    assert bf24_growth.bundle_aligns(0, 60, logs)[0].status is Status.HOLDS
+    monkeypatch.setattr(bf24_growth, "phased", frozen)
+    assert bf24_growth.bundle_aligns(0, 60, logs)[0].status is Status.FAILS
 
 
 def test_lemma_6_fails_when_the_line_is_never_reached(with_states):
@@ -126,10 +130,10 @@ def test_the_sixteen_neurons_keep_their_sign():
 
 
 def test_assumption_4_gives_the_largest_gradient():
-    found = bf24.one_extremal_vector(Evidence.of(datasets.a3c())).comparisons
+    found = bf24_assumptions.one_extremal_vector(Evidence.of(datasets.a3c())).comparisons
     assert found[-1].measured == pytest.approx(0.716667, abs=5e-7)
     below = Problem(datasets.a3c().X, np.array([1.0, -1.5, 1.0]))  # outside Assumption 4
-    spoilt = bf24.one_extremal_vector(Evidence.of(below)).comparisons
+    spoilt = bf24_assumptions.one_extremal_vector(Evidence.of(below)).comparisons
     assert spoilt[-1].status is Status.FAILS
 
 
@@ -140,31 +144,31 @@ def test_kinds_are_compared_with_values_of_G(monkeypatch):
         return replace(found, kinds=tuple(other.get(k, k) for k in found.kinds))
 
     what = "vectors of another kind than values of G show"
-    assert statuses(faces.extremal_by_definition(5, 3))[what] is Status.HOLDS
-    true = faces.listed
-    monkeypatch.setattr(faces, "listed", swapped)
-    assert statuses(faces.extremal_by_definition(5, 3))[what] is Status.FAILS
+    assert statuses(bf24_landscape.extremal_by_definition(5, 3))[what] is Status.HOLDS
+    true = bf24_landscape.listed
+    monkeypatch.setattr(bf24_landscape, "listed", swapped)
+    assert statuses(bf24_landscape.extremal_by_definition(5, 3))[what] is Status.FAILS
 
 
 def test_lemma_14_is_mirrored(monkeypatch):
-    found = statuses(faces.kinds_of_extrema(0, 5))
+    found = statuses(bf24_landscape.kinds_of_extrema(0, 5))
     assert set(found.values()) == {Status.HOLDS}
-    true = faces.sampled_kinds
+    true = bf24_landscape.sampled_kinds
     turned = {"max": "min", "min": "max"}
     monkeypatch.setattr(
-        faces, "sampled_kinds", lambda *args: [turned.get(k, k) for k in true(*args)]
+        bf24_landscape, "sampled_kinds", lambda *args: [turned.get(k, k) for k in true(*args)]
     )
-    found = statuses(faces.kinds_of_extrema(0, 5))
+    found = statuses(bf24_landscape.kinds_of_extrema(0, 5))
     assert found["minima of neither kind"] is found["maxima of neither kind"] is Status.FAILS
 
 
 def test_lemma_11_speaks_of_zero_faces_too(monkeypatch):
-    assert set(statuses(faces.faces_survive(0, 4, 5)).values()) == {Status.HOLDS}
-    true = faces.constants
+    assert set(statuses(bf24_landscape.faces_survive(0, 4, 5)).values()) == {Status.HOLDS}
+    true = bf24_landscape.constants
     monkeypatch.setattr(
-        faces, "constants", lambda p: replace(true(p), delta_0=1e4 * true(p).delta_0)
+        bf24_landscape, "constants", lambda p: replace(true(p), delta_0=1e4 * true(p).delta_0)
     )
-    assert statuses(faces.faces_survive(0, 4, 5))["extremal faces lost"] is Status.FAILS
+    assert statuses(bf24_landscape.faces_survive(0, 4, 5))["extremal faces lost"] is Status.FAILS
 
 
 def test_theorem_4_as_printed_rests_on_its_assumptions():
@@ -178,11 +182,11 @@ def test_theorem_4_as_printed_rests_on_its_assumptions():
 def test_theorem_2_on_the_symmetric_points(kind):
     made = converged(0, 50, kind)
     assert made.problem.outputs(made.final) == pytest.approx(0.716667, abs=5e-7)
-    error = bf24.learns_the_line(made)[1]
+    error = bf24_line.learns_the_line(made)[1]
     assert error.status is Status.HOLDS
     assert error.bound == pytest.approx(0.2222222, abs=5e-8)
     small = made.final.scaled(0.99)
-    assert bf24.learns_the_line(Evidence(made.problem, made.start, net=small))[1].status is (
+    assert bf24_line.learns_the_line(Evidence(made.problem, made.start, net=small))[1].status is (
         Status.FAILS
     )
 
@@ -190,12 +194,12 @@ def test_theorem_2_on_the_symmetric_points(kind):
 def test_the_boxes():
     drawn = datasets.assumption3_box(0.1, 3)
     u = 1.0 - np.random.default_rng(3).random(9)
-    X, y = landscape.box_points(u[None], 0.1)
+    X, y = bf24_assumptions.box_points(u[None], 0.1)
     assert np.allclose(X[0], drawn.X)
     assert np.allclose(y[0], drawn.y)
-    assert landscape.box_margins(u[None], 0.1)[0] == pytest.approx(dominance(drawn))
-    assert landscape.least_weight(1 / 6) == pytest.approx(18 / 77)
-    assert landscape.worst_corner(0.0976) > 0 > landscape.worst_corner(0.0977)
+    assert bf24_assumptions.box_margins(u[None], 0.1)[0] == pytest.approx(dominance(drawn))
+    assert bf24_assumptions.least_weight(1 / 6) == pytest.approx(18 / 77)
+    assert bf24_assumptions.worst_corner(0.0976) > 0 > bf24_assumptions.worst_corner(0.0977)
 
 
 def test_lemmas_20_and_21_say_when_there_is_nothing_to_see(with_states, monkeypatch):
@@ -210,7 +214,7 @@ def test_lemmas_20_and_21_say_when_there_is_nothing_to_see(with_states, monkeypa
     for name, evidence in (("BF24-L20", good), ("BF24-L21", good)):
         assert status_of(name, evidence) is Status.HOLDS
     assert status_of("BF24-L20", empty) is Status.OUT_OF_SCOPE
-    monkeypatch.setattr(late, "ROUNDING", 10.0)
+    monkeypatch.setattr(bf24_late, "ROUNDING", 10.0)
     assert status_of("BF24-L21", good) is Status.OUT_OF_SCOPE
 
 
@@ -218,4 +222,6 @@ def test_perturbations_tell_a_minimum():
     made = converged(0, 50, "dominated")
     reach = np.full(made.start.m, 1e-2)
     rng = np.random.default_rng(0)
-    assert ends.changes(made.problem, made.start, reach, rng)[0] < -1e-4  # the start is none
+    assert (
+        bf24_remarks.changes(made.problem, made.start, reach, rng)[0] < -1e-4
+    )  # the start is none

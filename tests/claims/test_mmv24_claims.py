@@ -164,7 +164,7 @@ def test_assumptions():
 def test_a_neuron_that_comes_back_is_irregular(with_states):
     good = early_run(0, 40, 30.0)
     p = good.problem
-    gone = int(np.flatnonzero(~(good.path[-2].W @ p.X.T > 1e-6).any(axis=1))[0])
+    gone = int(np.flatnonzero(~(good.path()[-2].W @ p.X.T > 1e-6).any(axis=1))[0])
 
     def revive(W, a):
         W[-1, gone] = p.X[0] * np.linalg.norm(W[-1, gone])
@@ -200,7 +200,7 @@ def test_patterns_of_events_are_those_of_the_records():
     sides = {}
     for stay in Walk(good).stays():
         sides.setdefault(stay.neuron, []).append(stay)
-    for net, t in zip(good.path, good.times, strict=True):
+    for net, t in zip(good.path(), good.times, strict=True):
         cosine = net.directions @ good.problem.X.T
         for j, stays in sides.items():
             now = [s for s in stays if s.begin < t < s.end]
@@ -308,7 +308,7 @@ def test_a_step_back_is_seen():
     good = practical_run(0, 20)
     assert wrong_way(Walk(good)) == 0
     assert len(pattern_steps(Walk(good))) > 20
-    events, end = good.run.events, sides(good.problem, good.path[-1])
+    events, end = good.run.events, sides(good.problem, good.path()[-1])
     clear = np.flatnonzero(end[events["neuron"], events["sample"]] != 0)[-1]
     again = {k: np.append(v, v[clear]) for k, v in events.items()}  # one of them, undone
     again["time"][-1] = 1.9
@@ -329,7 +329,7 @@ def toy():
 @pytest.mark.parametrize("seed", range(4))
 def test_neurons_on_the_edge_of_the_dead_cone_are_dead(seed):
     run = long_run(seed, 30, -60.0)
-    p, end = run.problem, run.path[-1]
+    p, end = run.problem, run.path()[-1]
     assert (homes(p, end) != 0).all()
     exact = (end.W @ p.X.T > 0).any(axis=1)
     resting = exact & (homes(p, end) == 2)
@@ -376,7 +376,7 @@ def test_trap_claims_see_a_spoilt_record(name, toy, with_states):
         W, a = states.W.copy(), states.a.copy()
         a[[-2, -1]] = a[[-1, -2]]
         bad = changed(toy, replace(bad.run, networks=replace(states, W=W, a=a)))
-    assert settled(bad) < len(bad.path) - 2
+    assert settled(bad) < len(bad.path()) - 2
     assert status_of(name, bad) is Status.FAILS
 
 

@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 
 from reluflow import Network, ReluflowError
-from reluflow.papers.bf24.claims.stuck import bundles, joined, neurons_in_effect, teacher_run
-from reluflow.papers.bf24.figures import (
-    boxes as bf24_boxes,
-)
-from reluflow.papers.bf24.figures import (
-    teacher as bf24_teacher,
-)
-from reluflow.papers.bf24.figures import (
-    three_points as bf24,
-)
+from reluflow.papers.bf24.figures import teacher as bf24_teacher
+from reluflow.papers.bf24.figures import three_points as bf24_three_points
+from reluflow.papers.bf24.runs import bundles, joined, neurons_in_effect, teacher_run
 from reluflow.papers.library import chosen
 from reluflow.report.panels import neurons_panel
 
@@ -25,16 +18,16 @@ def failed(comparisons):
 
 
 def test_figure_1_shows_data_in_the_boxes():
-    drawn = bf24_boxes.figure1(**bf24_boxes.FIGURE1)
+    drawn = bf24_three_points.figure1(**bf24_three_points.FIGURE1)
     assert failed(drawn.seen) == []
     assert drawn.numbers["box_eta"] == pytest.approx(0.1)
-    narrow = bf24_boxes.figure1(box_eta=0.05, draws=20)
+    narrow = bf24_three_points.figure1(box_eta=0.05, draws=20)
     assert failed(narrow.seen) == ["least box_eta of the points shown"]
 
 
 @pytest.fixture(scope="module")
 def small():
-    return bf24.three_points_run(m=1000, scale=1e-3, lr=1e-3, steps=100_000, seed=0)
+    return bf24_three_points.three_points_run(m=1000, scale=1e-3, lr=1e-3, steps=100_000, seed=0)
 
 
 def spoilt(made, row, change):
@@ -46,7 +39,7 @@ def spoilt(made, row, change):
 
 
 def test_figure_2_shows_the_way_to_the_line(small):
-    assert failed(bf24.seen(small, 1e-3, 1e-3)) == []
+    assert failed(bf24_three_points.seen(small, 1e-3, 1e-3)) == []
     grown, near = small.ends
     assert 3300 < grown < 4300 < near < 8000  # 5 % of the fall done, 0.5 % left
     assert small.half == pytest.approx(4831, abs=700)
@@ -66,7 +59,7 @@ def test_figure_2_fails_on_a_spoilt_run(small):
         W[:] = np.linalg.norm(W, axis=1, keepdims=True) * np.array([[0.0, 1.0]])
 
     def where(row, change):
-        return " ".join(failed(bf24.seen(spoilt(small, row, change), 1e-3, 1e-3)))
+        return " ".join(failed(bf24_three_points.seen(spoilt(small, row, change), 1e-3, 1e-3)))
 
     assert "mean squared error" in where(3, off_the_line)
     assert "|f - line| on [-1, 1]" in where(3, off_the_line)
@@ -75,17 +68,17 @@ def test_figure_2_fails_on_a_spoilt_run(small):
     assert "|f - line|" in where(2, turned)
     assert "angles against uniform" in where(0, bunched)
     late = replace(small, half=small.half + 1000)
-    assert "step of half the fall" in " ".join(failed(bf24.seen(late, 1e-3, 1e-3)))
+    assert "step of half the fall" in " ".join(failed(bf24_three_points.seen(late, 1e-3, 1e-3)))
 
 
 def test_figure_2_needs_a_run_to_the_end():
     with pytest.raises(ReluflowError, match="give more steps"):
-        bf24.three_points_run(m=50, scale=1e-3, lr=1e-3, steps=4500, seed=0)
+        bf24_three_points.three_points_run(m=50, scale=1e-3, lr=1e-3, steps=4500, seed=0)
 
 
 def test_a_film_is_made_only_when_asked_for():
-    assert bf24.film(0, 1e-3, 1e-3, 1000, 0) == {}
-    run = bf24.film(20, 1e-3, 1e-3, 1000, 0)["run"]
+    assert bf24_three_points.film(0, 1e-3, 1e-3, 1000, 0) == {}
+    run = bf24_three_points.film(20, 1e-3, 1e-3, 1000, 0)["run"]
     assert len(run.networks) == len(run.steps) > 40
     assert run.steps[-1] == 1000
 
@@ -113,7 +106,7 @@ def test_every_neuron_in_effect_has_its_mark():
     assert [part for _, part in found] == pytest.approx(np.array([0.01, 2.0, 1.0]) / total)
     assert neurons_in_effect(net) == 3
     panel = neurons_panel(net)
-    marks = bf24_teacher._marked(panel, net).traces[-1]
+    marks = bf24_teacher._mark_bundles(panel, net).traces[-1]
     assert list(marks.x) == [angle for angle, _ in found]
     assert set(marks.y) == {panel.ylim[1]}
 

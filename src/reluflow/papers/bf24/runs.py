@@ -1,20 +1,26 @@
-"""[BF24]_ Section 4: runs on which its phases are checked, and where the phases end."""
+"""[BF24]_: runs on which its phases are checked, where the phases end, and the runs of Figure 3."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from reluflow.arrays import Array, Mask
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.invariants import dead
+from reluflow.claims.verdict import Hypothesis
+from reluflow.errors import MissingEvidence
 from reluflow.network import Network, initialize
-from reluflow.papers.bf24.claims.data import least_squares
+from reluflow.papers.bf24.data import least_squares
 from reluflow.problem import Problem, datasets
+from reluflow.trajectory import Trajectory
 
+SMALL_SCALE = "the start is below a threshold that the theorem leaves inexplicit"
 EPS, EPS2, EPS3 = 0.25, 0.05, 0.05  # thresholds of the phases: time tau, norm, distance to beta*
 
 
@@ -112,6 +118,18 @@ class Story:
     eps: float = EPS
     eps2: float = EPS2
     eps3: float = EPS3
+    reaching: ClassVar[str] = "the run reaches the end of the phase"
+
+    def reached(self, *phases: str) -> Hypothesis:
+        """Whether the run reaches the ends of these phases, "second" and "third"."""
+        return Hypothesis(self.reaching, all(getattr(self, phase) is not None for phase in phases))
+
+    def end_of(self, phase: str) -> int:
+        """The record that ends a phase; raises :class:`MissingEvidence` if there is none."""
+        record: int | None = getattr(self, phase)
+        if record is None:
+            raise MissingEvidence(f"the run does not reach the end of its {phase} phase: go on")
+        return record
 
     @property
     def problem(self) -> Problem:
@@ -205,3 +223,84 @@ class Story:
 
 def _first(true: Mask) -> int | None:
     return int(np.argmax(true)) if true.any() else None
+
+
+SECTORS = 72  # of 5 degrees
+SETTLED = 20.0  # time by which the first neuron has grown and few others still turn
+
+
+def _sectors(net: Network) -> NDArray[np.int64]:
+    """Sector of the plane in which each neuron lies."""
+    angle = np.arctan2(net.W[:, 1], net.W[:, 0])
+    return np.floor((angle / (2 * np.pi) + 0.5) * SECTORS).astype(np.int64) % SECTORS
+
+
+def bundles(net: Network, share: float = 2e-3) -> list[tuple[float, float]]:
+    """Bundles of neurons: neighbouring sectors of 5 degrees with weights of one sign.
+
+    A sector counts if its sum of a |w| is at least ``share`` of that of all sectors, in absolute
+    values. Of each bundle its angle (that of the sum of |a| w, in radians) and its part of that
+    total.
+    """
+    at, weight = _sectors(net), np.sign(net.a) * np.exp(net.log_norms + net.log_outer)
+    sums = np.bincount(at, weight, minlength=SECTORS)
+    total = float(np.abs(sums).sum())
+    sign = np.where(np.abs(sums) >= share * total, np.sign(sums), 0.0)
+    found = []
+    for first in np.flatnonzero((sign != 0) & (sign != np.roll(sign, 1))):
+        length = 1
+        while length < SECTORS and sign[(first + length) % SECTORS] == sign[first]:
+            length += 1
+        own = (first + np.arange(length)) % SECTORS
+        there = np.isin(at, own) & (np.sign(net.a) == sign[first])
+        towards = np.abs(weight[there]) @ net.directions[there]
+        found.append(
+            (float(np.arctan2(towards[1], towards[0])), float(np.abs(sums[own]).sum() / total))
+        )
+    return found
+
+
+def neurons_in_effect(net: Network, share: float = 2e-3) -> int:
+    """How many :func:`bundles` of neurons there are."""
+    return len(bundles(net, share))
+
+
+def teacher_run(draw: int, m: int, scale: float, t_end: float) -> Trajectory:
+    """Gradient flow on forty points of the teacher, recorded at times that grow geometrically.
+
+    Kinks are located once few neurons still turn, up to the width to which `flow` does so by
+    itself. A neuron with |a| < |w| that slides on a kink may see its a change sign: the kink then
+    repels it, and of the two solutions the one that leaves is taken, as descent does.
+    """
+    from reluflow.gradientflow.flow import flow
+
+    problem = datasets.stewart(rng=draw, loss="square")
+    net = initialize(problem, m, scale=scale, kind="gaussian", rng=draw)
+    rule: dict[str, Any] = {"observe": "outputs", "states": True}
+    times = np.concatenate([[0.0], np.geomspace(0.5, SETTLED, 30)])
+    early = flow(problem, net, t_end=SETTLED, save=times, kinks=False, **rule)
+    times = np.geomspace(SETTLED, t_end, 80)[1:] - SETTLED
+    rule["on_branch"] = "leave"
+    return joined(early, flow(problem, early.final, t_end=t_end - SETTLED, save=times, **rule))
+
+
+def joined(early: Trajectory, late: Trajectory) -> Trajectory:
+    """A run and its continuation, whose first record (the last of the run) is left out."""
+    keep = slice(int(late.times[0] == 0.0), None)
+    before, after = early.path(), late.path()
+    nets: dict[str, Any] = {
+        "W": np.concatenate([before.W, after.W[keep]]),
+        "a": np.concatenate([before.a, after.a[keep]]),
+    }
+    if before.log_scale is not None and after.log_scale is not None:
+        nets["log_scale"] = np.concatenate([before.log_scale, after.log_scale[keep]])
+    return replace(
+        late,
+        steps=np.concatenate([early.steps, early.steps[-1] + late.steps[keep]]),
+        times=np.concatenate([early.times, early.times[-1] + late.times[keep]]),
+        loss=np.concatenate([early.loss, late.loss[keep]]),
+        log_loss=np.concatenate([early.log_loss, late.log_loss[keep]]),
+        networks=replace(late.path(), **nets),
+        observables={},
+        observable_dims={},
+    )

@@ -92,7 +92,7 @@ class Course:
     def directions(self) -> Array:
         """Unit vectors, (records, m, d)."""
         W = self.run.path().W
-        return W / np.linalg.norm(W, axis=2, keepdims=True)
+        return np.asarray(W / np.linalg.norm(W, axis=2, keepdims=True))
 
     @cached_property
     def half_fits(self) -> Array:

@@ -6,24 +6,76 @@ hand, or the exponent is fitted over a range of scales.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.arrays import Array
-from reluflow.claims.claim import Found
+from reluflow.claims.claim import Found, Outcome, claim, experiment
 from reluflow.claims.evidence import Evidence
+from reluflow.claims.hypotheses import dominated_start, gradient_flow, half_square, no_leak
 from reluflow.claims.invariants import ROUNDING, dead
-from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.claims.run import as_found
+from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network
-from reluflow.papers.bf24.claims.cones import least_mean
-from reluflow.papers.bf24.claims.data import dominance, extreme_samples
-from reluflow.papers.bf24.runs import Story, log_gain, phased, ratios, state_at
+from reluflow.papers.bf24.data import (
+    dominance,
+    dominant_extremes,
+    extreme_samples,
+    least_mean,
+    positive_data,
+)
+from reluflow.papers.bf24.runs import (
+    SMALL_SCALE,
+    Story,
+    converged,
+    log_gain,
+    phased,
+    ratios,
+    state_at,
+)
 from reluflow.prediction.limit import limit
 
+S = TypeVar("S", bound=Story)
+NEEDS = ("path", "start", "time")
+GROWTH = [gradient_flow, positive_data, dominant_extremes, half_square, no_leak, dominated_start]
+PHASED: dict[str, Any] = {
+    "example": phased,
+    "needs": NEEDS,
+    "unchecked": [SMALL_SCALE],
+    "quick": {"m": 200},
+    "full": {"m": 2000},
+}
+# exponents fitted over scales
+RERUN = "scales were chosen after first results; seeds 0 to 4 agree"
+RATE: dict[str, Any] = {"full": {"m": 1000}, "reason": RERUN}
+TINIER: dict[str, Any] = {"m": 100, "logs": (-40.0, -60.0, -80.0, -120.0)}
 
-def _reached(*records: int | None) -> Hypothesis:
-    """Whether the run reaches the phases that are asked for."""
-    return Hypothesis("the run reaches the end of the phase", None not in records)
+
+def story_check(
+    *phases: str, kind: type[S]
+) -> Callable[[Callable[[S], Outcome]], Callable[[Evidence], Found]]:
+    """Turn a check of a story into one of evidence, for runs that reach the ends of ``phases``.
+
+    That they do so is the first hypothesis of what is found.
+    """
+
+    def wrap(check: Callable[[S], Outcome]) -> Callable[[Evidence], Found]:
+        @wraps(check)
+        def look(evidence: Evidence) -> Found:
+            story = kind(evidence)
+            reached = story.reached(*phases)
+            if not reached.ok:
+                return Found((), [reached])
+            found = as_found(check(story))
+            return Found(found.comparisons, [reached, *found.hypotheses], found.note)
+
+        return look
+
+    return wrap
 
 
 def _products(story: Story, net: Network) -> Array:
@@ -39,6 +91,15 @@ def _pair_defect(story: Story, i: int) -> float:
     return spread / 2 + float(_short(story, story.path[i], who).max())
 
 
+@claim(
+    "BF24-L4",
+    needs=NEEDS,
+    example=converged,
+    quick={"m": 200},
+    full={"m": 5000},
+    given=[gradient_flow, positive_data, half_square, no_leak, dominated_start],
+    unchecked=[SMALL_SCALE],
+)
 def first_phase(evidence: Evidence) -> list[Comparison]:
     """Lemma 4: until tau positive neurons grow and negative ones shrink; idle ones never move."""
     story = Story(evidence)
@@ -83,6 +144,7 @@ def _moved(net: Network, start: Network) -> Array:
     return np.where(change > 0, change / np.where(size > 0, size, change), 0.0)
 
 
+@experiment("BF24-L4", part="rate", quick=TINIER, **RATE)
 def bundle_aligns(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
     """Lemma 4: <D*, v_i> = |D*| - O(lambda^eps) at tau, as an exponent of the largest defect."""
     defects = []
@@ -103,28 +165,25 @@ def _short(story: Story, net: Network, who: NDArray[np.bool_]) -> Array:
     return np.asarray(short * np.exp(-2 * log_gain(net, story.start)[who]))
 
 
-def bundle_forms(evidence: Evidence) -> Found:
+@claim("BF24-L5", given=GROWTH, **PHASED)
+@story_check("second", kind=Story)
+def bundle_forms(story: Story) -> list[Comparison]:
     """Lemma 5: at tau2 sum a^2 = eps2, <v, x_k> = Omega(1), negatives smaller, tau2 not early."""
-    story = Story(evidence)
-    i = story.second
-    if i is None:
-        return Found((), [_reached(i)])
+    i = story.end_of("second")
     D, lam2 = float(np.linalg.norm(story.D_star)), np.exp(2 * story.log_lambda)
     half = _products(story, story.path[i]) / (story.D_star @ story.problem.X.T / D)
     fall = log_gain(story.path[i], story.start)[story.negative].max(initial=-np.inf)
     # a_i grows at most like |D*| + lambda^2 mean |x|^2 (negative outputs), from lambda^{1 - 2 eps}
     rate = D + lam2 * float(np.mean(np.sum(story.problem.X**2, axis=1)))
     late = (-(1 - 2 * story.eps) * story.log_lambda + 0.5 * np.log(story.eps2)) / rate
-    return Found(
-        [
-            at_least(half.min(), 0.5, what="<v_i, x_k> |D*| / <D*, x_k> at tau2"),
-            at_most(fall, 10 * evidence.rtol, what="rise of log |a|, negative neurons"),
-            at_least(story.times[i] - story.tau, late, what="tau2 - tau against (1-2eps) log"),
-        ],
-        [_reached(i)],
-    )
+    return [
+        at_least(half.min(), 0.5, what="<v_i, x_k> |D*| / <D*, x_k> at tau2"),
+        at_most(fall, 10 * story.evidence.rtol, what="rise of log |a|, negative neurons"),
+        at_least(story.times[i] - story.tau, late, what="tau2 - tau against (1-2eps) log"),
+    ]
 
 
+@experiment("BF24-L5", part="rate", quick={"m": 100, "logs": (-14.0, -18.0, -22.0)}, **RATE)
 def bundle_tightens(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
     """Lemma 5: the largest pair defect at tau2 falls at least like lambda^{1 - eps}, and tau2 is
     -log(lambda)/|D*| plus a constant: its difference quotient is the first jump time of `limit`."""
@@ -145,13 +204,13 @@ def bundle_tightens(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparis
 
 def _growth_time(story: Story) -> float:
     """tau2, between the two records around it: log sum a^2 grows linearly."""
-    i = story.second
-    assert i is not None
+    i = story.end_of("second")
     x = np.log(story.mass[i - 1 : i + 1])
     part = (np.log(story.eps2) - x[0]) / (x[1] - x[0])
     return float(story.times[i - 1] + part * (story.times[i] - story.times[i - 1]))
 
 
+@claim("BF24-L6", given=GROWTH, **PHASED)
 def line_is_near(evidence: Evidence) -> Found:
     """Lemma 6: the bundle comes within eps3 of beta*, in time, correlated, negatives tiny.
 
@@ -160,14 +219,14 @@ def line_is_near(evidence: Evidence) -> Found:
     story = Story(evidence)
     i, j = story.second, story.third
     if i is None:
-        return Found((), [_reached(i)])
+        return Found((), [story.reached("second")])
     low, high = story.spectrum
     far = np.sqrt(high / low) * np.linalg.norm(story.beta)
     latest = float(np.log(far / story.eps3) / (low * story.eps2))
     if j is None:
         waited = float(story.times[-1] - story.times[i])
         never = at_most(waited, latest, what=f"tau3 - tau2; |beta* - sum a w| >= {story.eps3:g}")
-        return Found([never], [] if waited > latest else [_reached(j)])
+        return Found([never], [] if waited > latest else [story.reached("third")])
     growth = log_gain(story.path[j], story.start)[story.negative].max(initial=-np.inf)
     near = _products(story, story.path[j])
     return Found(
@@ -176,7 +235,7 @@ def line_is_near(evidence: Evidence) -> Found:
             at_least(near.min(), delta_prime(story).min(), what="<v_i, x_k> at tau3"),
             at_most(growth / -story.log_lambda, story.eps, what="log |a/a0| / log(1/lambda) on N"),
         ],
-        [_reached(i, j)],
+        [story.reached("second", "third")],
     )
 
 
@@ -186,22 +245,21 @@ def delta_prime(story: Story) -> Array:
     d<v_i, x_k>/dt = <D, x_k> - <v_i, D><v_i, x_k> with <D, x_k> >= margin_k/n - f(x_k)|x_k|^2/n,
     margin the slack of Assumption 5, and f(x_k) <= A <v_i, x_k> + |x_k| A spread.
     """
-    p = story.problem
-    assert story.second is not None
-    assert story.third is not None
+    p, i, j = story.problem, story.end_of("second"), story.end_of("third")
     K = p.X @ p.X.T
     size2 = np.diag(K)
     off = np.sqrt(np.sum(K**2, axis=1) - size2**2)
-    loss = float(story.evidence.run.loss[0]) if story.evidence.run is not None else np.nan
+    loss = float(story.evidence.trajectory().loss[0])
     margin = p.y * size2 - np.sqrt(2 * p.n * loss) * off  # the loss never rises above its start
-    A = float(story.mass[story.second : story.third + 1].max())
-    push = float(np.linalg.norm(story.residual[story.second : story.third + 1], axis=1).max())
-    spread = np.sqrt(2 * max(_pair_defect(story, i) for i in (story.second, story.third)))
+    A = float(story.mass[i : j + 1].max())
+    push = float(np.linalg.norm(story.residual[i : j + 1], axis=1).max())
+    spread = np.sqrt(2 * max(_pair_defect(story, k) for k in (i, j)))
     rest = (margin - A * spread * size2**1.5) / p.n / (A * size2 / p.n + push)
-    first = _products(story, story.path[story.second]).min(axis=0)
+    first = _products(story, story.path[i]).min(axis=0)
     return np.asarray(np.minimum(first, rest)[extreme_samples(p)])
 
 
+@experiment("BF24-L15", quick=TINIER, **RATE)
 def aligned_by_tau(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
     """Lemma 15: at tau <v, x_k> falls short of <D*, x_k>/|D*| by O(lambda^{eps/2}) at most."""
     short = []
@@ -214,15 +272,14 @@ def aligned_by_tau(seed: int, m: int, logs: tuple[float, ...]) -> list[Compariso
     return [at_least(slope, story.eps / 2, what="exponent of the largest shortfall in lambda")]
 
 
-def bundle_is_bounded(evidence: Evidence) -> Found:
+@claim("BF24-L16", given=GROWTH, **PHASED)
+@story_check("second", "third", kind=Story)
+def bundle_is_bounded(story: Story) -> list[Comparison]:
     """Lemma 16: sum a^2 <= (|y| + |y - f_0|)/(sqrt(n) alpha |v|), and alpha of Eq. 49 > 0.
 
     The numerator has what negative neurons add to f on average, too.
     """
-    story = Story(evidence)
-    i, j = story.second, story.third
-    if i is None or j is None:
-        return Found((), [_reached(i, j)])
+    i, j = story.end_of("second"), story.end_of("third")
     p, alpha = story.problem, least_mean(story.problem)
     shortest = min(
         float(np.linalg.norm(ratios(net)[story.positive], axis=1).min())
@@ -231,47 +288,36 @@ def bundle_is_bounded(evidence: Evidence) -> Found:
     negative = max(
         float(np.sum(net.weights()[1][story.negative] ** 2)) for net in story.path[i : j + 1]
     )
-    mean = np.sqrt(np.mean(p.y**2)) + np.sqrt(2 * evidence.trajectory().loss[0])
+    mean = np.sqrt(np.mean(p.y**2)) + np.sqrt(2 * story.evidence.trajectory().loss[0])
     mean += negative * np.mean(p.norms)
-    return Found(
-        [
-            at_least(alpha, 1e-6, what="alpha of Eq. 49"),
-            at_most(story.mass[i : j + 1].max(), mean / (alpha * shortest), what="sum a^2 over I"),
-        ],
-        [_reached(i, j)],
-    )
+    return [
+        at_least(alpha, 1e-6, what="alpha of Eq. 49"),
+        at_most(story.mass[i : j + 1].max(), mean / (alpha * shortest), what="sum a^2 over I"),
+    ]
 
 
-def bundle_stays_inside(evidence: Evidence) -> Found:
+@claim("BF24-L17", given=GROWTH, **PHASED)
+@story_check("second", "third", kind=Story)
+def bundle_stays_inside(story: Story) -> list[Comparison]:
     """Lemma 17: on [tau2, tau3] <v_i, x_k> > delta' |x_k| for every k, and beta of Eq. 44 > 0."""
-    story = Story(evidence)
-    i, j = story.second, story.third
-    if i is None or j is None:
-        return Found((), [_reached(i, j)])
+    i, j = story.end_of("second"), story.end_of("third")
     p, size = story.problem, story.problem.norms
     least = np.min([_products(story, n).min(axis=0) for n in story.path[i : j + 1]], axis=0) / size
     extreme = extreme_samples(p)
     delta = float((delta_prime(story) / size[extreme]).min())
-    return Found(
-        [
-            at_least(dominance(p) / p.n, 1e-6, what="beta of Eq. 44, the margin of A5 over n"),
-            at_least(delta, 1e-6, what="delta' of the proof"),
-            *(
-                at_least(value, delta, what=f"least <v_i, x_{k + 1}>/|x_{k + 1}| on [tau2, tau3]")
-                for k, value in enumerate(least)
-            ),
-        ],
-        [_reached(i, j)],
-    )
+    return [
+        at_least(dominance(p) / p.n, 1e-6, what="beta of Eq. 44, the margin of A5 over n"),
+        at_least(delta, 1e-6, what="delta' of the proof"),
+        *(
+            at_least(value, delta, what=f"least <v_i, x_{k + 1}>/|x_{k + 1}| on [tau2, tau3]")
+            for k, value in enumerate(least)
+        ),
+    ]
 
 
-def bundle_keeps_its_size(evidence: Evidence) -> Found:
+@claim("BF24-L18", given=GROWTH, **PHASED)
+@story_check("second", "third", kind=Story)
+def bundle_keeps_its_size(story: Story) -> Comparison:
     """Lemma 18: sum of a^2 over I stays at least eps2 on [tau2, tau3]."""
-    story = Story(evidence)
-    i, j = story.second, story.third
-    if i is None or j is None:
-        return Found((), [_reached(i, j)])
-    return Found(
-        [at_least(story.mass[i : j + 1].min(), story.eps2, what="least sum a^2 on [tau2, tau3]")],
-        [_reached(i, j)],
-    )
+    i, j = story.end_of("second"), story.end_of("third")
+    return at_least(story.mass[i : j + 1].min(), story.eps2, what="least sum a^2 on [tau2, tau3]")

@@ -9,19 +9,20 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from reluflow.arrays import Array
-from reluflow.claims.claim import Found
-from reluflow.claims.evidence import Evidence
+from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.invariants import moved
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.landscape import D, pattern
 from reluflow.network import Network
-from reluflow.papers.bf24.claims.cones import margins
+from reluflow.papers.bf24.claims.growth import GROWTH, PHASED, RATE, story_check
+from reluflow.papers.bf24.data import fading, margins
 from reluflow.papers.bf24.runs import Story, phased, ratios
 
 ROUNDING = 1e-13  # of losses near 1, below which their excess over the limit says nothing
@@ -31,19 +32,16 @@ ROUNDING = 1e-13  # of losses near 1, below which their excess over the limit sa
 class Late(Story):
     """The records from tau3 on."""
 
-    @property
-    def reached(self) -> Hypothesis:
-        return Hypothesis("the run reaches the end of phase 2", self.third is not None)
+    reaching: ClassVar[str] = "the run reaches the end of phase 2"
 
     @cached_property
     def records(self) -> range:
-        assert self.third is not None
-        return range(self.third, len(self.times))
+        return range(self.end_of("third"), len(self.times))
 
     @cached_property
     def since(self) -> Array:
         """t - tau3 of the late records."""
-        return self.times[self.records.start :] - self.times[self.records.start]
+        return np.asarray(self.times[self.records.start :] - self.times[self.records.start])
 
     @cached_property
     def anchor(self) -> Network:
@@ -83,9 +81,8 @@ class Late(Story):
         return float(positive + (2 + 2 * J) * math.sqrt(2) * np.linalg.norm(a[self.negative]))
 
 
-def late(evidence: Evidence) -> Late:
-    """The late part of a run."""
-    return Late(evidence)
+LATE: dict[str, Any] = {"given": [*GROWTH, fading], **PHASED}
+EPS3S: dict[str, Any] = {"m": 100, "eps3": (1e-4, 1e-5)}
 
 
 def mixed(story: Late, net: Network) -> NDArray[np.bool_]:
@@ -95,29 +92,27 @@ def mixed(story: Late, net: Network) -> NDArray[np.bool_]:
     return np.asarray(on & off & np.isfinite(net.log_norms))
 
 
-def outputs_near_line(evidence: Evidence) -> Found:
+@claim("BF24-L19", **LATE)
+@story_check("third", kind=Late)
+def outputs_near_line(story: Late) -> Comparison:
     """Lemma 19: |f - <beta*, x>| <= |x| (eps3 + sum_N a^2 + 2 (|a at tau3| + eps4) eps4)."""
-    story = late(evidence)
-    if story.third is None:
-        return Found((), [story.reached])
     p, eps4 = story.problem, story.eps4
     a = story.anchor.weights()[1]
     bound = story.eps3 + np.sum(a[story.negative] ** 2) + 2 * (np.linalg.norm(a) + eps4) * eps4
     gaps = [np.abs(p.outputs(story.path[i]) - p.X @ story.beta) for i in story.records]
     worst = float((np.array(gaps) / p.norms).max())
-    return Found([at_most(worst, float(bound), what="|f - <beta*, x>| / |x|")], [story.reached])
+    return at_most(worst, float(bound), what="|f - <beta*, x>| / |x|")
 
 
-def mixed_neurons_fade(evidence: Evidence) -> Found:
+@claim("BF24-L20", **LATE)
+@story_check("third", kind=Late)
+def mixed_neurons_fade(story: Late) -> Found:
     """Lemma 20: mixed neurons are never more, R_t starts below lambda^{2 - 2 eps}/2 and falls at
     a rate of at least c4/2, as the proof has it.
 
     c4 is a least value of <D~_u, w>/|w| over mixed cones shrunk by a constant that the paper
     leaves open; that over the rays of these cones takes its place.
     """
-    story = late(evidence)
-    if story.third is None:
-        return Found((), [story.reached])
     masks = [mixed(story, story.path[i]) for i in story.records]
     new = sum(int(np.count_nonzero(b & ~a)) for a, b in pairwise(masks))
     logs = np.array(
@@ -138,14 +133,13 @@ def mixed_neurons_fade(evidence: Evidence) -> Found:
         found.append(at_most(slope, -c4 / 2, what="slope of log R, c4/2 of the proof"))
     some = Hypothesis("some neuron is mixed after tau3", any(mask.any() for mask in masks))
     note = f"{int(masks[0].sum())} neurons are mixed at tau3."
-    return Found(found, [story.reached, some], note)
+    return Found(found, [some], note)
 
 
-def gradient_dominates(evidence: Evidence) -> Found:
+@claim("BF24-L21", **LATE)
+@story_check("third", kind=Late)
+def gradient_dominates(story: Late) -> Found:
     """Lemma 21: |grad|^2 >= sigma_min |beta*| (L - L_beta*) - O(lambda^{2 - 2 eps})."""
-    story = late(evidence)
-    if story.third is None:
-        return Found((), [story.reached])
     p, worst, count = story.problem, np.inf, 0
     for i, excess in zip(story.records, story.excess, strict=True):
         if excess > max(ROUNDING, story.slack):
@@ -157,23 +151,22 @@ def gradient_dominates(evidence: Evidence) -> Found:
             worst = min(worst, float(grad2 / excess))
     return Found(
         [at_least(worst, 2 * story.rate, what="least |grad|^2 / (L - L_beta*) after tau3")],
-        [story.reached, Hypothesis("some late record has L - L_beta* above rounding", count > 0)],
+        [Hypothesis("some late record has L - L_beta* above rounding", count > 0)],
         f"{count} records after tau3 tell the gradient from rounding.",
     )
 
 
-def excess_decays(evidence: Evidence) -> Found:
+@claim("BF24-L22", **LATE)
+@story_check("third", kind=Late)
+def excess_decays(story: Late) -> Found:
     """Lemma 22: L - L_beta* <= (sigma_max eps3^2/2 + slack) e^{-a (t - tau3)}."""
-    story = late(evidence)
-    if story.third is None:
-        return Found((), [story.reached])
     first = story.spectrum[1] * story.eps3**2 / 2 + story.slack
     seen = story.excess > ROUNDING
     some = Hypothesis(
         "two late records have L - L_beta* above rounding", int(np.count_nonzero(seen)) > 1
     )
     if not some.ok:
-        return Found((), [story.reached, some])
+        return Found((), [some])
     rate = -np.polyfit(story.since[seen], np.log(story.excess[seen]), 1)[0]
     over = story.excess / (first * np.exp(-story.rate * story.since) + ROUNDING)
     return Found(
@@ -181,19 +174,19 @@ def excess_decays(evidence: Evidence) -> Found:
             at_most(over.max(), 1.0, what="L - L_beta* over (sigma_max eps3^2/2 + slack) e^{-a t}"),
             at_least(rate, story.rate, what="fitted rate of L - L_beta*"),
         ],
-        [story.reached, some],
+        [some],
     )
 
 
-def push_is_integrable(evidence: Evidence) -> Found:
+@claim("BF24-L23", **LATE)
+@story_check("third", kind=Late)
+def push_is_integrable(story: Late) -> Comparison:
     """Lemma 23: the integral of |D| after tau3 is at most 2 sigma_max eps3 / a."""
-    story = late(evidence)
-    if story.third is None:
-        return Found((), [story.reached])
     bound = 2 * story.spectrum[1] * story.eps3 / story.rate
-    return Found([at_most(story.turned, bound, what="integral of |D| after tau3")], [story.reached])
+    return at_most(story.turned, bound, what="integral of |D| after tau3")
 
 
+@experiment("BF24-L23", part="rate", quick=EPS3S, **RATE)
 def push_is_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:
     """Lemma 23: the integral of |D| shrinks at least like eps3."""
     stories = [Late(phased(seed, m), eps3=e) for e in eps3]
@@ -201,6 +194,7 @@ def push_is_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Co
     return [at_least(slope, 0.95, what="exponent of the integral of |D| in eps3")]
 
 
+@experiment("BF24-L24", part="rate", quick=EPS3S, **RATE)
 def moves_are_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:
     """Lemma 24: relative moves of a, w and v of the positive neurons shrink at least like eps3."""
     stories = [Late(phased(seed, m), eps3=e) for e in eps3]
@@ -236,39 +230,31 @@ def _moves(story: Late) -> Array:
     return worst
 
 
-def neurons_stay(evidence: Evidence) -> Found:
+@claim("BF24-L24", **LATE)
+@story_check("third", kind=Late)
+def neurons_stay(story: Late) -> list[Comparison]:
     """Lemma 24: with J the integral of |D|: a moves by e^J - 1, w by e^J + J - 1, v by 2 J."""
-    story = late(evidence)
-    if story.third is None:
-        return Found((), [story.reached])
     J, worst = story.turned, _moves(story)
-    return Found(
-        [
-            at_most(worst[0], np.expm1(J), what="relative move of a, positive neurons"),
-            at_most(worst[1], np.expm1(J) + J, what="move of w over a, positive neurons"),
-            at_most(worst[2], 2 * J, what="move of v, positive neurons"),
-            at_most(worst[3], 2 + 2 * J, what="relative move of negative neurons"),
-        ],
-        [story.reached],
-    )
+    return [
+        at_most(worst[0], np.expm1(J), what="relative move of a, positive neurons"),
+        at_most(worst[1], np.expm1(J) + J, what="move of w over a, positive neurons"),
+        at_most(worst[2], 2 * J, what="move of v, positive neurons"),
+        at_most(worst[3], 2 + 2 * J, what="relative move of negative neurons"),
+    ]
 
 
-def neighbourhood_is_kept(evidence: Evidence) -> Found:
+@claim("BF24-C1", **LATE)
+@story_check("third", kind=Late)
+def neighbourhood_is_kept(story: Late) -> list[Comparison]:
     """Corollary 1: theta stays within eps4 of tau3, <v, x_k> above delta4 |x_k|, to rest."""
-    story = late(evidence)
-    if story.third is None:
-        return Found((), [story.reached])
     size = story.problem.norms
     cosines = [
         (ratios(story.path[i])[story.positive] @ story.problem.X.T / size).min()
         for i in story.records
     ]
     far = max(moved(story.anchor, story.path[i]) for i in story.records)
-    return Found(
-        [
-            at_most(far, story.eps4, what="|theta - theta at tau3|, eps4 of the proof"),
-            at_least(min(cosines), cosines[0] - 2 * story.turned, what="least <v, x_k>/|x_k|"),
-            at_least(min(cosines), 0.0, what="which is positive"),
-        ],
-        [story.reached],
-    )
+    return [
+        at_most(far, story.eps4, what="|theta - theta at tau3|, eps4 of the proof"),
+        at_least(min(cosines), cosines[0] - 2 * story.turned, what="least <v, x_k>/|x_k|"),
+        at_least(min(cosines), 0.0, what="which is positive"),
+    ]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, row_norms
 from reluflow.claims.claim import claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import least_cosine, margin_loss, positively_correlated
@@ -33,7 +33,7 @@ def in_cone(problem: Problem, seed: int = 0, draws: int = SAMPLES) -> Array:
 def directions(problem: Problem, seed: int = 0, draws: int = SAMPLES) -> Array:
     """Directions on the whole sphere."""
     w = np.random.default_rng(seed).standard_normal((draws, problem.d))
-    return w / np.linalg.norm(w, axis=1, keepdims=True)
+    return np.asarray(w / np.linalg.norm(w, axis=1, keepdims=True))
 
 
 def in_s_plus(problem: Problem, z: Array) -> NDArray[np.bool_]:
@@ -48,7 +48,7 @@ def in_s_minus(problem: Problem, z: Array) -> NDArray[np.bool_]:
 
 def cosine(u: Array, v: Array) -> Array:
     """Cosines of the rows of u and v."""
-    return (u @ v.T) / np.linalg.norm(u, axis=1)[:, None] / np.linalg.norm(v, axis=1)
+    return np.asarray((u @ v.T) / row_norms(u)[:, None] / row_norms(v))
 
 
 @claim("MMV24-L5", given=MU, example=separable_data)

@@ -49,7 +49,8 @@ def mean_cosines(problem: Problem, net: Network) -> Array:
     """Cosine of each mean neuron with the sum of its class."""
     means, sums = mean_neurons(net), class_sums(problem)
     size = np.linalg.norm(means, axis=1) * np.linalg.norm(sums, axis=1)
-    return np.divide(np.sum(means * sums, axis=1), size, out=np.zeros(2), where=size > 0)
+    along = np.sum(means * sums, axis=1)
+    return np.asarray(np.divide(along, size, out=np.zeros(2), where=size > 0))
 
 
 def shown_images(problem: Problem) -> Problem:

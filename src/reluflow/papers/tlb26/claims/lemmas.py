@@ -134,7 +134,7 @@ def early_alignment(seed: int, count: int, share: float = 0.1) -> list[Compariso
 
 
 def _log_cosh(x: Array) -> Array:
-    return np.abs(x) + np.log1p(np.exp(-2 * np.abs(x))) - math.log(2.0)
+    return np.asarray(np.abs(x) + np.log1p(np.exp(-2 * np.abs(x))) - math.log(2.0))
 
 
 def _early_exponent(c: Course, share: float) -> float:

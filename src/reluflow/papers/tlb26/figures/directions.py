@@ -79,7 +79,7 @@ def _size(net: Network) -> str:
 def _compass(net: Network, plane: np.ndarray, plateau: int, title: str) -> Panel:
     def angle(V: np.ndarray) -> np.ndarray:
         x, y = (V @ plane).T
-        return np.arctan2(y, x)
+        return np.asarray(np.arctan2(y, x))
 
     turn, radius = angle(net.directions), np.clip(1 + net.log_norms / L, 0.0, 1.05)
     wanted = angle(setting()[2].directions[plateau])

@@ -75,7 +75,7 @@ class Six:
     @cached_property
     def fitted(self) -> NDArray[np.int64]:
         """Number of points with f >= y/2."""
-        return (self.run["outputs"] >= self.run.problem.y / 2).sum(axis=1)
+        return np.asarray((self.run["outputs"] >= self.run.problem.y / 2).sum(axis=1))
 
     def middle(self, i: int) -> NDArray[np.int64]:
         """Records in the middle half of plateau i."""
@@ -86,7 +86,8 @@ class Six:
 
     def state(self, epoch: float) -> Network:
         """Recorded network at an epoch."""
-        return self.run.path()[int(np.argmin(np.abs(self.epochs - epoch)))]
+        nearest: Network = self.run.path()[int(np.argmin(np.abs(self.epochs - epoch)))]
+        return nearest
 
 
 def lag() -> float:
