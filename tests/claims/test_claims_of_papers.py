@@ -16,7 +16,7 @@ from reluflow.papers.llwa21.claims import assumptions as llwa21
 from reluflow.papers.mmv24 import runs as mmv24_runs
 from reluflow.papers.mmv24.claims import traps as mmv24_traps
 from reluflow.papers.tk24.claims import four_neurons as tk24
-from reluflow.papers.tlb26.claims import orthonormal as tlb26
+from reluflow.papers.tlb26.claims import orthonormal as tlb26_orthonormal
 
 
 def status_of(name, evidence):
@@ -83,7 +83,7 @@ def test_bf24_first_phase(with_states):
 
 
 def test_tlb26(with_states):
-    good = tlb26.golden_run(0)
+    good = tlb26_orthonormal.golden_run(0)
 
     def thaw(W, a):
         W[1:, 0, 2] *= 0.5

@@ -13,18 +13,10 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import evaluate, run_check
 from reluflow.claims.verdict import decide
-from reluflow.papers.tlb26.claims import (
-    counting as tlb26_counting,
-)
-from reluflow.papers.tlb26.claims import (
-    lemmas as tlb26_lemmas,
-)
-from reluflow.papers.tlb26.claims import (
-    norms as tlb26_norms,
-)
-from reluflow.papers.tlb26.claims import (
-    orthonormal as tlb26,
-)
+from reluflow.papers.tlb26.claims import counting as tlb26_counting
+from reluflow.papers.tlb26.claims import lemmas as tlb26_lemmas
+from reluflow.papers.tlb26.claims import norms as tlb26_norms
+from reluflow.papers.tlb26.claims import orthonormal as tlb26_orthonormal
 from reluflow.papers.tlb26.claims.counting import (
     failure_log,
     halvings,
@@ -167,7 +159,7 @@ def test_norms_are_those_of_weights():
 
 def test_other_sets_apart_are_seen(monkeypatch):
     """Control of D1: systems apart that fit their samples in another order."""
-    monkeypatch.setattr(tlb26, "_union_against_parts", lambda *_: 0.0)
+    monkeypatch.setattr(tlb26_orthonormal, "_union_against_parts", lambda *_: 0.0)
     check = load_all()["TLB26-D1"]
     assert run_check(check).status is Status.HOLDS
 
@@ -175,7 +167,7 @@ def test_other_sets_apart_are_seen(monkeypatch):
         process = algorithm1(y, **given)
         return process if np.all(y) else replace(process, samples=process.samples[::-1])
 
-    monkeypatch.setattr(tlb26, "algorithm1", turned)
+    monkeypatch.setattr(tlb26_orthonormal, "algorithm1", turned)
     assert run_check(check).comparisons[0].status is Status.FAILS
 
 
@@ -192,18 +184,31 @@ def test_ties_and_constants_that_are_ignored_are_seen(monkeypatch):
     def untied(y, **given):
         return replace(algorithm1(y, **given), ending="interpolates")
 
-    monkeypatch.setattr(tlb26, "algorithm1", untied)
+    monkeypatch.setattr(tlb26_orthonormal, "algorithm1", untied)
     assert run_check(tie).status is Status.FAILS
 
     def early(*given):
         process = algorithm1(*given)
         return replace(process, offsets=process.offsets * [1.0, 1.0, 1.1])
 
-    monkeypatch.setattr(tlb26, "algorithm1", early)
+    monkeypatch.setattr(tlb26_orthonormal, "algorithm1", early)
     assert run_check(golden).status is Status.FAILS
     monkeypatch.undo()
-    monkeypatch.setattr(tlb26, "limit", lambda *a: replace(limit(*a), times=1.05 * limit(*a).times))
+    monkeypatch.setattr(
+        tlb26_orthonormal, "limit", lambda *a: replace(limit(*a), times=1.05 * limit(*a).times)
+    )
     assert run_check(golden).status is Status.FAILS
+
+
+@pytest.mark.parametrize("method", ["algorithm1", "limit"])
+def test_another_number_of_jumps_fails(monkeypatch, method):
+    """Control of T1: a prediction that forgets the last neuron has two jumps of three."""
+    true = getattr(tlb26_orthonormal, method)
+    monkeypatch.setattr(tlb26_orthonormal, method, lambda p, net: true(p, net.subset([0, 1])))
+    (found,) = (verdict := run_check(load_all()["TLB26-T1"])).comparisons
+    assert verdict.status is Status.FAILS
+    assert found.what == f"{method}: jumps"
+    assert (found.measured, found.bound) == (2, 3)
 
 
 def test_b22_and_e15_do_not_rest_on_algorithm_1(monkeypatch):

@@ -8,15 +8,9 @@ import pytest
 
 from reluflow import datasets, initialize
 from reluflow.papers.library import all_figures, chosen
-from reluflow.papers.tlb26.figures import (
-    run as tlb26_run,
-)
-from reluflow.papers.tlb26.figures import (
-    schematic as tlb26_schematic,
-)
-from reluflow.papers.tlb26.figures import (
-    sizes as tlb26_sizes,
-)
+from reluflow.papers.tlb26.figures import one_jump as tlb26_one_jump
+from reluflow.papers.tlb26.figures import six_neurons as tlb26_six_neurons
+from reluflow.papers.tlb26.figures import sizes as tlb26_sizes
 from reluflow.papers.tlb26.figures.general import general_pictures
 from reluflow.papers.tlb26.figures.sizes import (
     RATIOS_M,
@@ -45,15 +39,15 @@ def test_all_figures_are_there():
 
 
 def test_the_chosen_draw():
-    _, _, process = tlb26_run.setting()
+    _, _, process = tlb26_six_neurons.setting()
     assert process.norm2 == pytest.approx(30.0228, abs=5e-5)
     assert process.min_norm2 == pytest.approx(15.76, abs=5e-3)
     assert [len(s) for s in process.sets] == [36, 15, 9, 3, 1]
-    epochs = process.times * tlb26_run.L / tlb26_run.LR
+    epochs = process.times * tlb26_six_neurons.L / tlb26_six_neurons.LR
     assert np.allclose(epochs, [505_452, 568_902, 627_106, 713_236, 1_030_544], atol=1)
-    first = process.half_fit_times(log_scale=-1000.0)[0] / tlb26_run.LR
+    first = process.half_fit_times(log_scale=-1000.0)[0] / tlb26_six_neurons.LR
     assert first == pytest.approx(506_088, abs=1)
-    assert first * tlb26_run.lag() == pytest.approx(506_589, abs=1)
+    assert first * tlb26_six_neurons.lag() == pytest.approx(506_589, abs=1)
 
 
 def test_schematic():
@@ -62,13 +56,13 @@ def test_schematic():
 
 def test_a_fit_that_depends_on_the_scale_is_seen(monkeypatch):
     """Control: phases of a run whose real time is stretched with log(1/scale)."""
-    phases = tlb26_schematic.phases
+    phases = tlb26_one_jump.phases
 
     def stretched(c):
         return tuple(t * c.L / 80.0 for t in phases(c))
 
-    monkeypatch.setattr(tlb26_schematic, "phases", stretched)
-    seen = tlb26_schematic.figure2(scale=80.0).seen
+    monkeypatch.setattr(tlb26_one_jump, "phases", stretched)
+    seen = tlb26_one_jump.figure2(scale=80.0).seen
     bad = [c.what for c in seen if c.status.name == "FAILS"]
     assert any("time to fit" in what for what in bad)
     assert any("time to realign" in what for what in bad)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.arrays import Array, row_norms
+from reluflow.arrays import Array
 from reluflow.claims.claim import claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import least_cosine, margin_loss, positively_correlated
@@ -48,7 +48,8 @@ def in_s_minus(problem: Problem, z: Array) -> NDArray[np.bool_]:
 
 def cosine(u: Array, v: Array) -> Array:
     """Cosines of the rows of u and v."""
-    return np.asarray((u @ v.T) / row_norms(u)[:, None] / row_norms(v))
+    cosines = (u @ v.T) / np.linalg.norm(u, axis=1)[:, None] / np.linalg.norm(v, axis=1)
+    return np.asarray(cosines)
 
 
 @claim("MMV24-L5", given=MU, example=separable_data)

@@ -207,7 +207,9 @@ def _pairs(seed: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     u = rng.standard_normal((draws, 5))
     v = u + rng.standard_normal((draws, 5)) * 10.0 ** rng.uniform(-4, 1, (draws, 1))
-    return (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (u, v))  # type: ignore[return-value]
+    return u / np.linalg.norm(u, axis=1, keepdims=True), v / np.linalg.norm(
+        v, axis=1, keepdims=True
+    )
 
 
 @experiment("TLB26-L10", quick={"draws": 50}, full={"draws": 1000})

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
-from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.landscape import align
+from reluflow.network import Network
 from reluflow.papers.tlb26.runs import Course, course, courses, draws
+from reluflow.problem import Problem
 
 NEURON = 1e-3  # norm at which slow growth ends and rapid fitting begins
 FALLS = "least falls and rtol were chosen after first results, on seed 0"
@@ -203,4 +207,42 @@ def others_stay_small(seed: int, count: int) -> list[Comparison]:
     return [
         at_least(seen, 1, what="jumps at which other dormant neurons grow"),
         at_least(least, 1.0, what="-log|w_j| / L over kappa, half the predicted exponent, least"),
+    ]
+
+
+@experiment("TLB26-L3", part="closed-form", quick={"draws": 20}, full={"draws": 1000})
+def opposite_components_end(seed: int, draws: int) -> list[Comparison]:
+    r"""When a component of the opposite label is off, in closed form, and what is left: e_1.
+
+    With D = (c_1, -c_2) on two unit samples and a balanced neuron, :math:`p = \langle w, D\rangle
+    /|D|`, the component <w, x_2> is :math:`w_2 - (c_2/r)(a \sinh rt + p(\cosh rt - 1))`, r = |D|.
+    """
+    rng = np.random.default_rng(seed)
+    worst, met, away = 0.0, 0, 0.0
+    for _ in range(draws):
+        y = np.array([1.0, -1.0]) * rng.uniform(0.5, 2.0, 2)
+        problem = Problem(np.eye(2), y)
+        w = rng.uniform(0.2, 1.0, 2)
+        a = float(np.linalg.norm(w))
+        D = np.abs(y) / 2 * np.array([1.0, -1.0])
+        r = float(np.linalg.norm(D))
+        p = float(w @ D) / r
+
+        def left(
+            t: float, w: Array = w, D: Array = D, r: float = r, a: float = a, p: float = p
+        ) -> float:
+            return float(w[1] + D[1] / r * (a * math.sinh(r * t) + p * (math.cosh(r * t) - 1)))
+
+        exact = float(brentq(left, 0.0, 50.0 / r, xtol=1e-14))
+        found = align(problem, Network(w[None, :], np.array([a])))
+        events = [event for event in found.paths[0] if event.sample == 1]
+        met += len(events)
+        worst = max(worst, abs(events[0].time / exact - 1) if events else np.inf)
+        row, vectors = int(found.destination[0]), found.extremal.vectors
+        turned = vectors[row] if 0 <= row < len(vectors) else np.zeros(2)
+        away = max(away, float(np.linalg.norm(turned - [1.0, 0.0])))
+    return [
+        equals(met, draws, tolerance=0, what="components that are switched off once"),
+        at_most(worst, 1e-9, what="time at which it happens, relative error"),
+        at_most(away, 1e-9, what="extremal vector that it turns to, distance to e_1"),
     ]

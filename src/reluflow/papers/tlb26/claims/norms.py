@@ -12,6 +12,7 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
 from reluflow.network import Network
+from reluflow.optimum.min_norm import min_norm, norm_bound
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import Problem, datasets
@@ -172,4 +173,34 @@ def smallest_interpolator(seed: int, draws: int, n: int) -> list[Comparison]:
         at_most(np.abs(bounds).max(), 1e-12, what="2 <c, y> against 2(|y+| + |y-|), relative"),
         at_most(spread[:, 0].max(), 1e-6, what="lower bound of the convex program, relative"),
         at_most(spread[:, 1].max(), 1e-6, what="its smallest network, relative"),
+    ]
+
+
+@experiment("TLB26-E15", part="by-duals", quick={"sets": 5}, full={"sets": 50})
+def least_norm_is_least(seed: int, sets: int) -> list[Comparison]:
+    """2(|y+| + |y-|) by the dual: c = y+/|y+| + y-/|y-| has max |G_c| = 1 and 2<c, y> is it.
+
+    The bound 2<c, y>/max|G_c| of any other multipliers is no larger.
+    """
+    rng = np.random.default_rng(seed)
+    best, other, found = 0.0, -np.inf, 0.0
+    for _ in range(sets):
+        y = rng.standard_normal(6)
+        y[0], y[1] = abs(y[0]), -abs(y[1])
+        problem = Problem(np.linalg.qr(rng.standard_normal((6, 6)))[0], y)
+        plus, minus = np.maximum(y, 0.0), np.minimum(y, 0.0)
+        sizes = np.linalg.norm(plus), np.linalg.norm(minus)
+        least = 2 * float(sum(sizes))
+        c = plus / sizes[0] + minus / sizes[1]
+        best = max(best, abs(norm_bound(problem, c) / least - 1))
+        found = max(found, abs(min_norm(problem).lower_bound / least - 1))
+        for _ in range(5):
+            e = c + 0.1 * rng.standard_normal(6)
+            other = max(other, norm_bound(problem, e) / least - 1)
+            top = float(max(np.linalg.norm(np.maximum(s * e, 0.0)) for s in (1, -1)))
+            best = max(best, abs(norm_bound(problem, e) / (2 * float(e @ y) / top) - 1))
+    return [
+        at_most(best, 1e-9, what="bound against 2<c, y>/max(|c+|, |c-|), relative"),
+        at_most(other, 0.0, what="bound of other multipliers over the minimum, less 1"),
+        at_most(found, 1e-7, what="bound that min_norm finds, relative"),
     ]
