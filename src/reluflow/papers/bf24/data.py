@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from reluflow.arrays import Array, Sides
 from reluflow.claims.claim import predicate
 from reluflow.claims.evidence import Evidence
-from reluflow.landscape import arrangement
+from reluflow.landscape import D, arrangement
 from reluflow.problem import Problem
 
 MOST_SAMPLES = 200  # beyond which one program for each sample takes too long
@@ -147,8 +147,6 @@ def no_saddle(evidence: Evidence) -> tuple[bool | None, str]:
 @predicate("the run has come to rest")
 def at_rest(evidence: Evidence) -> tuple[bool, str]:
     """|velocity| is at most 1e-8 of |theta|."""
-    from reluflow.landscape import D
-
     p, net = evidence.problem, evidence.end()
     push = D(p, net.W, p.pull_at(p.outputs(net)))  # minimal where a neuron slides
     factor = np.exp(net.log_factors)

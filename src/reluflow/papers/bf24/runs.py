@@ -15,6 +15,7 @@ from reluflow.claims.evidence import Evidence
 from reluflow.claims.invariants import dead
 from reluflow.claims.verdict import Hypothesis
 from reluflow.errors import MissingEvidence
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.papers.bf24.data import least_squares
 from reluflow.problem import Problem, datasets
@@ -27,8 +28,6 @@ EPS, EPS2, EPS3 = 0.25, 0.05, 0.05  # thresholds of the phases: time tau, norm, 
 @cache
 def converged(seed: int, m: int, kind: str = "balanced") -> Evidence:
     """A run on the A3c points to its end."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.a3c()
     net = initialize(problem, m, scale=1e-3, kind=kind, rng=seed)
     times = np.concatenate([np.linspace(0.0, 60.0, 241), [200.0, 1000.0]])
@@ -44,8 +43,6 @@ def phased(seed: int, m: int, log_scale: float = -14.0, kind: str = "dominated")
     |w| is a little below |a|: they shrink so far that an excess of one rounding would, in time,
     turn the sign of a.
     """
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.assumption3_box(0.09, seed)
     net = initialize(problem, m, log_scale=log_scale, kind=kind, rng=seed)
     D = problem.pull @ problem.X
@@ -64,8 +61,6 @@ def phased(seed: int, m: int, log_scale: float = -14.0, kind: str = "dominated")
 @cache
 def aligning(seed: int, m: int, log_scale: float = np.log(1e-3), t_end: float = 3.0) -> Evidence:
     """Early alignment on the three points of Figure 2, dominated start."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.three_points()
     net = initialize(problem, m, log_scale=log_scale, kind="dominated", rng=seed)
     run = flow(problem, net, t_end=t_end, save=np.linspace(0.0, t_end, 121))
@@ -77,8 +72,6 @@ def state_at(evidence: Evidence, t: float) -> Network:
 
     The flow goes on from that record, by the same rule at ridges, so no later one stands for it.
     """
-    from reluflow.gradientflow.flow import flow
-
     times = evidence.times
     last = int(np.searchsorted(times, t * (1 + 1e-12), side="right")) - 1
     net, rest = evidence.path()[last], float(t - times[last])
@@ -272,8 +265,6 @@ def teacher_run(draw: int, m: int, scale: float, t_end: float) -> Trajectory:
     itself. A neuron with |a| < |w| that slides on a kink may see its a change sign: the kink then
     repels it, and of the two solutions the one that leaves is taken, as descent does.
     """
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.stewart(rng=draw, loss="square")
     net = initialize(problem, m, scale=scale, kind="gaussian", rng=draw)
     rule: dict[str, Any] = {"observe": "outputs", "states": True}

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from reluflow.claims.claim import Found, Outcome, Predicate, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import as_found
+from reluflow.gradientflow.flow import flow
+from reluflow.landscape import pattern
 from reluflow.network import Network, initialize
 from reluflow.papers.mmv24.constants import Constants, constants
 from reluflow.problem import Problem, datasets
@@ -46,8 +48,6 @@ def early_run(
     reduction: str = "sum",
 ) -> Evidence:
     """A flow on TOY6 from 10^-exponent until T, then half as long again."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.toy6(loss=loss, reduction=reduction, leak=leak)
     net = unit_start(problem, m, seed).scaled(-exponent * math.log(10.0))
     T = constants(Evidence.of(problem, start=net)).T
@@ -60,8 +60,6 @@ def drift_run(
     seed: int, m: int, leak: float = 0.0, reduction: str = "sum", kinks: bool = True
 ) -> Evidence:
     """A flow on TOY6 from 0.02 until the outputs are about 1, seven records at each of 60 times."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.toy6(reduction=reduction, leak=leak)
     net = unit_start(problem, m, seed).scaled(math.log(0.02))
     end = 1.2 * (problem.n if reduction == "mean" else 1)
@@ -74,8 +72,6 @@ def drift_run(
 @cache
 def trapped_run(seed: int, m: int, t_end: float) -> Evidence:
     """A flow on SEP data from a small balanced start, past its alignment and growth."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.separable(0.6, 10, 3, rng=seed)
     net = initialize(problem, m, scale=1e-4, kind="balanced", normalize="none", rng=seed)
     times = np.concatenate([np.linspace(0, 0.1 * t_end, 200), np.linspace(0.1 * t_end, t_end, 100)])
@@ -85,8 +81,6 @@ def trapped_run(seed: int, m: int, t_end: float) -> Evidence:
 @cache
 def long_run(seed: int, m: int, log_eps: float, toy: bool = True, tail: float = 5.0) -> Evidence:
     """A flow on TOY6, or SEP data, past alignment and growth, then ``tail`` times as long."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.toy6(reduction="sum") if toy else datasets.separable(0.6, 10, 3, rng=seed)
     net = unit_start(problem, m, seed).scaled(log_eps)
     slowest = min(np.linalg.norm(problem.X[problem.y == s].sum(axis=0)) for s in (1.0, -1.0))
@@ -102,8 +96,6 @@ def long_run(seed: int, m: int, log_eps: float, toy: bool = True, tail: float = 
 
 def aligned(problem: Problem, unit: Network, log_eps: float, t_end: float) -> Evidence:
     """The flow from exp(log_eps) times a start, recorded on a grid, at and beside every kink."""
-    from reluflow.gradientflow.flow import flow
-
     grid = np.linspace(0.0, t_end, 101)
     first = flow(problem, unit.scaled(log_eps), t_end=t_end, save=grid)
     kinks = np.asarray(first.events.get("time", ()), dtype=float)
@@ -148,8 +140,6 @@ def near_run(seed: int, m: int, angle: float = 1e-2) -> Evidence:
 
 def sides(problem: Problem, net: Network) -> NDArray[np.int8]:
     """Sign of <w_j, x_i>, 0 within rounding of the hyperplane; shape (m, n)."""
-    from reluflow.landscape import pattern
-
     return pattern(problem, net.W, SURE)
 
 

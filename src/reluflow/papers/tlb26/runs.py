@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, equals
 from reluflow.errors import ReluflowError
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
@@ -234,8 +235,6 @@ class Course:
 @cache
 def course(problem: Problem, start: Network, log_scale: float, rtol: float = 1e-10) -> Course:
     """The flow from exp(log_scale) times a start of norm 1, with records where they are needed."""
-    from reluflow.gradientflow.flow import flow
-
     process = algorithm1(problem, start)
     L = -log_scale
     nodes = np.concatenate([[0.0], process.times, [1.3 * process.times[-1]]])

@@ -18,6 +18,7 @@ from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import dominated_start, gradient_flow
 from reluflow.claims.verdict import Comparison, Hypothesis, Status, at_least, at_most, equals
 from reluflow.errors import ReluflowError
+from reluflow.gradientflow.flow import flow
 from reluflow.landscape import D, extremal_vectors, pattern
 from reluflow.landscape.constants import Constants, constants
 from reluflow.network import Network, initialize
@@ -37,8 +38,6 @@ def among_saddles(seed: int, m: int, log_scale: float | None = None, draws: int 
 
     Without ``log_scale`` the scale is one at which the bound of Theorem 3 says something.
     """
-    from reluflow.gradientflow.flow import flow
-
     rng = np.random.default_rng(seed)
     best: tuple[float, Problem, Constants] | None = None
     for _ in range(draws):

@@ -11,6 +11,7 @@ from reluflow.claims.claim import Found, assumption, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import no_leak
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
 from reluflow.landscape import constants, extremal_vectors
 from reluflow.network import Network
 from reluflow.papers.bf24.data import (
@@ -158,8 +159,6 @@ def one_extremal_vector_of_many(seed: int, sets: int) -> Found:
 
 def least_cosine_of_one_neuron(problem: Problem, rng: np.random.Generator) -> float:
     """Least <w, x_k>/(|w| |x_k|) along the flow of one neuron that starts active on all samples."""
-    from reluflow.gradientflow.flow import flow
-
     inside = rng.dirichlet(np.ones(problem.n)) @ problem.X  # active on all under Assumption 4
     start = Network(inside[None] / np.linalg.norm(inside), np.ones(1), np.full(1, -6.0))
     size = float(np.linalg.norm(problem.pull @ problem.X))

@@ -10,12 +10,15 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
 
 from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import as_found
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.descent.descend import descend
 from reluflow.errors import ReluflowError
+from reluflow.gradientflow.flow import flow
 from reluflow.landscape import D, align, constants, early, extremal_vectors, pattern
 from reluflow.landscape.result import ExtremalVectors
 from reluflow.network import Network, initialize
@@ -128,8 +131,6 @@ def _evenly(problem: Problem, m: int, rng: np.random.Generator) -> Network:
 def ends_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
     """Theorem 1: neurons with a > 0 end at the maxima of G, those with a < 0 at its minima, and
     each takes the share of directions that its basin says (the flow from tiny starts counts)."""
-    from reluflow.gradientflow.flow import flow
-
     rng = np.random.default_rng(seed)
     wrong, worst, ends = 0, 0.0, 0
     for problem, found in _without_saddle(seed, sets, growing=True):
@@ -166,8 +167,6 @@ def course_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
     The closed form of each neuron against the flow, at every time at which it says that some
     neuron meets a hyperplane, and half-way between these times.
     """
-    from reluflow.gradientflow.flow import flow
-
     rng = np.random.default_rng(seed)
     met, apart, events = 0.0, 0.0, 0
     for problem, found in _without_saddle(seed, sets):
@@ -277,8 +276,6 @@ def starts_well(seed: int, m: int, draws: int = 100_000) -> list[Comparison]:
     """Condition 1 on data under Assumption 4: every active neuron with a > 0 has it, alpha_0 = 1,
     a neuron put at w = 0 stays there, and of starts uniform in the ball (the paper's example, Eq.
     3 to 5) the share that has it is that of an integral over angles."""
-    from reluflow.gradientflow.flow import flow
-
     start = aligning(seed, m)
     p, net = start.problem, start.first()
     active = np.flatnonzero((net.a > 0) & (p.X @ net.W.T > 0).any(axis=0))
@@ -313,8 +310,6 @@ def stays_where_it_can(seed: int, m: int) -> list[Comparison]:
 @experiment("BF24-L1", part="flow", quick={"m": 20, "t_end": 20.0}, full={"m": 200, "t_end": 60.0})
 def flow_keeps_balance(seed: int, m: int, t_end: float) -> Comparison:
     """Change of a^2 - |w|^2 over the largest a^2 + |w|^2, from a start of order 1, rtol 1e-12."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.three_points()
     net = initialize(problem, m, scale=1.0, kind="gaussian", rng=seed)
     run = flow(problem, net, t_end=t_end, save=np.linspace(0.0, t_end, 21), rtol=1e-12)
@@ -333,8 +328,6 @@ def flow_keeps_balance(seed: int, m: int, t_end: float) -> Comparison:
 @experiment("BF24-L1", part="euler", quick={"m": 20, "steps": 200}, full={"m": 200, "steps": 5000})
 def euler_drifts_by_a_square(seed: int, m: int, steps: int, lr: float = 0.05) -> Comparison:
     """Each step of descent changes a^2 - |w|^2 by lr^2 (a'^2 - |w'|^2), the cross terms cancel."""
-    from reluflow.descent.descend import descend
-
     problem = datasets.three_points()
     net = initialize(problem, m, scale=1.0, kind="gaussian", rng=seed)
     run = descend(problem, net, lr=lr, steps=steps, save=range(steps + 1), states=True)
@@ -357,10 +350,6 @@ def two_solutions(seed: int) -> list[Comparison]:
     One that leaves at t_0 has a = cosh u, w = sinh u with u' = 1 - sinh(2 u)/2 and u(t_0) = 0,
     which is integrated apart.
     """
-    from scipy.integrate import solve_ivp
-
-    from reluflow.gradientflow.flow import flow
-
     problem = Problem(np.ones((1, 1)), np.ones(1))
     net = Network(np.zeros((1, 1)), np.ones(1))
     stays = flow(problem, net, t_end=0.5, on_branch="stay").final

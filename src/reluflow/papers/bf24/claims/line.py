@@ -20,6 +20,8 @@ from reluflow.claims.hypotheses import (
 from reluflow.claims.invariants import dead
 from reluflow.claims.run import as_found
 from reluflow.claims.verdict import Comparison, Hypothesis, Status, at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
+from reluflow.landscape import pattern
 from reluflow.network import Network, initialize
 from reluflow.papers.bf24.claims.assumptions import draw_set
 from reluflow.papers.bf24.data import (
@@ -112,8 +114,6 @@ def learns_the_line_everywhere(evidence: Evidence) -> Found:
     The theorem leaves its threshold of lambda open: flows from the same start, made smaller and
     smaller, end alike.
     """
-    from reluflow.gradientflow.flow import flow
-
     p, start = evidence.problem, evidence.first()
     line, gaps = p.X @ least_squares(p), {}
     log_lambda = log_total(start)
@@ -145,8 +145,6 @@ def learns_the_line_everywhere(evidence: Evidence) -> Found:
 )
 def one_bundle(evidence: Evidence) -> list[Comparison]:
     """[BF24]_ Lemma 7: no neuron is active on some samples only; the active ones sum to beta*."""
-    from reluflow.landscape import pattern
-
     p, net = evidence.problem, evidence.end()
     side = pattern(p, net.W)
     on, off = (side > 0).any(axis=1), (side < 0).any(axis=1)
@@ -165,8 +163,6 @@ def ends(
     seed: int, sets: int, m: int, d: int, log_scale: float = -10.0
 ) -> list[tuple[Problem, Network]]:
     """Ends of flows on random sets that satisfy Assumptions 4 and 5, dominated start."""
-    from reluflow.gradientflow.flow import flow
-
     rng = np.random.default_rng(seed)
     made: list[tuple[Problem, Network]] = []
     while len(made) < sets:

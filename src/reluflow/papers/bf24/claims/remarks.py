@@ -12,6 +12,9 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.descent.descend import descend
+from reluflow.gradientflow.flow import flow
+from reluflow.gradientflow.stops import loss_below
 from reluflow.network import Network, initialize
 from reluflow.optimum.stationarity import stationarity
 from reluflow.papers.bf24.claims.line import FULL_SETS, ends
@@ -39,8 +42,6 @@ def kind_of_end(seed: int, m: int) -> list[Comparison]:
     Once by the second-order test of `stationarity`, once by random perturbations: of every neuron
     by half its distance to the nearest hyperplane, or of the zero neuron alone.
     """
-    from reluflow.optimum.stationarity import stationarity
-
     rng, made = np.random.default_rng(seed), []
     for kind in ("dominated", "balanced"):
         evidence = converged(seed, m, kind)
@@ -90,8 +91,6 @@ def width_does_not_matter(seed: int, widths: tuple[int, ...], starts: int) -> Fo
 
     ``starts`` of them at each width up to 10,000, one beyond.
     """
-    from reluflow.descent.descend import descend
-
     problem, made = datasets.a3c(), []
     line = problem.X @ least_squares(problem)
     for m in widths:
@@ -111,8 +110,6 @@ def threshold(m: int, turn: float, low: float, high: float, steps: int) -> float
     have m/2 directions evenly spaced from the angle ``turn`` on, |w| = 0.9 |a| and either sign: a
     draw of few would move the threshold more than the width does.
     """
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.a3c()
     line = problem.X @ least_squares(problem)
     angle = turn + 4 * np.pi * np.arange(m // 2) / m
@@ -188,8 +185,6 @@ def best_with_its_neurons(seed: int, sets: int, m: int) -> Found:
     table, worst = [], 0.0
     for name, problem, net in rows:
         if net is None:
-            from reluflow.gradientflow.flow import flow
-
             start = initialize(problem, m, log_scale=-10.0, rng=seed)
             net = flow(problem, start, t_end=3000.0).final
         mse = float(np.mean((problem.outputs(net) - problem.y) ** 2))
@@ -228,9 +223,6 @@ def rate_of_escape(seed: int, angles: int) -> list[Comparison]:
 @experiment("BF24-D2", quick={"m": 300, "t_end": 3000.0}, full={"m": 1000, "t_end": 3000.0})
 def unbalanced_interpolates(seed: int, m: int, t_end: float) -> Comparison:
     """An unbalanced start on Assumption-3 data reaches a global minimum."""
-    from reluflow.gradientflow.flow import flow
-    from reluflow.gradientflow.stops import loss_below
-
     problem = datasets.a3c()
     net = initialize(problem, m, scale=1e-3, kind="gaussian", rng=seed)
     run = flow(problem, net, t_end=t_end, stop=loss_below(1e-9))

@@ -8,11 +8,15 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.optimize import linprog
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.hypotheses import least_cosine
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.descent import descend
+from reluflow.gradientflow.flow import flow
 from reluflow.landscape import early
 from reluflow.network import Network, initialize
 from reluflow.papers.mmv24.constants import Constants
@@ -98,8 +102,6 @@ def dead_cone(seed: int) -> list[Comparison]:
 
 def widest_dead(problem: Problem) -> float:
     """Largest entry of |z| over z with <x_i, z> <= 0 for all i and |z|_inf <= 1: 2 d programs."""
-    from scipy.optimize import linprog
-
     found = [
         linprog(sign * row, A_ub=problem.X, b_ub=np.zeros(problem.n), bounds=(-1.0, 1.0))
         for row in np.eye(problem.d)
@@ -123,8 +125,6 @@ def _step(problem: Problem, net: Network, eta: float, slope: float) -> Network:
 @experiment("MMV24-E3")
 def one_step_into_the_dead_cone(seed: int) -> list[Comparison]:
     """x=(1,0), y=-1, w=(0,1): phi'(0)=0 rests; phi'(0)=c steps by eta c into S_dead and rests."""
-    from reluflow.descent import descend
-
     problem, net = one_sample(-1.0)
     etas, slopes = (1e-1, 1e-2, 1e-3, 1e-4), (0.5, 1.0)
     still = descend(problem, net, lr=0.1, steps=10).final
@@ -152,11 +152,6 @@ def one_step_into_the_dead_cone(seed: int) -> list[Comparison]:
 @experiment("MMV24-E4")
 def waiting_and_leaving(seed: int) -> list[Comparison]:
     """x=(1,0), y=+1: wait until t_0, then a = cosh th, w = (sinh th, 1): a solution for any t_0."""
-    from scipy.integrate import solve_ivp
-
-    from reluflow.descent import descend
-    from reluflow.gradientflow.flow import flow
-
     problem, net = one_sample(1.0)
     end, times = 2.0, np.linspace(0.0, 2.0, 21)
     angle = solve_ivp(

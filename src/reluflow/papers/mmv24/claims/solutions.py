@@ -10,12 +10,17 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.hypotheses import balance, least_cosine
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.descent import descend
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
+from reluflow.optimum import max_margin
+from reluflow.papers.mmv24.claims.examples import one_sample, residual
 from reluflow.problem import Problem, datasets, losses
 from reluflow.problem.losses import Exponential, Logistic, Loss
 from reluflow.trajectory.observables import velocity
@@ -73,8 +78,6 @@ def early_turning_of_descent(seed: int, draws: int) -> list[Comparison]:
 
     A step lr errs by lr |x_a|^2; rounding over lr is less.
     """
-    from reluflow.descent import descend
-
     rng, lr = np.random.default_rng(seed), 1e-7
     worst: dict[str, float] = {}
     for d, backend in (("2", "dense"), ("2", "lumped"), ("3", "dense"), ("40", "dense")):
@@ -126,9 +129,6 @@ LOSSES: tuple[Loss, ...] = (Exponential(), Logistic(), Logistic(factor=2.0))
 @experiment("MMV24-L12", form="printed")
 def dead_traps_any_solution(seed: int) -> Found:
     """The first bullet, for any solution: the leaving one of the paper's Appendix E.4."""
-    from reluflow.gradientflow.flow import flow
-    from reluflow.papers.mmv24.claims.examples import one_sample, residual
-
     problem, net = one_sample(1.0)
     times = np.linspace(0.0, 1.0, 41)
     run = flow(problem, net, t_end=1.0, save=times, on_branch="leave", rtol=1e-11)
@@ -153,8 +153,6 @@ def dead_traps_any_solution(seed: int) -> Found:
 
 def dense_path(nets: Sequence[Network], times: Array) -> Callable[[float], Network]:
     """The plain weights of a run between its records, by a cubic spline."""
-    from scipy.interpolate import CubicSpline
-
     W, a = (np.array(part) for part in zip(*(net.weights() for net in nets), strict=True))
     spline = CubicSpline(times, np.concatenate([W, a[:, :, None]], axis=2))
 
@@ -168,8 +166,6 @@ def dense_path(nets: Sequence[Network], times: Array) -> Callable[[float], Netwo
 @experiment("MMV24-L15", quick={"draws": 60}, full={"draws": 3000})
 def linear_net_descends(seed: int, draws: int) -> list[Comparison]:
     """L' <= -|a|^2 gamma^2 L^2/4 for a linear network with margins >= 0; without 1/4 for e^-z."""
-    from reluflow.optimum import max_margin
-
     rng = np.random.default_rng(seed)
     worst = {loss: 0.0 for loss in LOSSES}
     for _ in range(draws):
@@ -259,8 +255,6 @@ def every_selection_points_one_way(seed: int, draws: int) -> Comparison:
 @cache
 def _flips(lr: float, seed: int, m: int) -> tuple[int, int]:
     """Flips of all activations along a descent, and the most of one neuron."""
-    from reluflow.descent import descend
-
     p = datasets.toy6(reduction="sum")
     net = initialize(p, m, scale=1e-4, kind="balanced", normalize="none", rng=seed)
     run = descend(p, net, lr=lr, steps=round(LONG / lr), save=range(round(LONG / lr) + 1))
@@ -277,8 +271,6 @@ def _flips(lr: float, seed: int, m: int) -> tuple[int, int]:
 )
 def no_zeno(seed: int, m: int, lrs: tuple[float, ...]) -> list[Comparison]:
     """Flips do not multiply as steps shrink; the flow has as many; edges of S_dead hold."""
-    from reluflow.gradientflow.flow import flow
-
     p = datasets.toy6(reduction="sum")
     net = initialize(p, m, scale=1e-4, kind="balanced", normalize="none", rng=seed)
     run = flow(p, net, t_end=LONG, save=np.linspace(0.0, LONG, 31))

@@ -19,7 +19,7 @@ from reluflow.claims.hypotheses import (
     no_leak,
     positively_correlated,
 )
-from reluflow.claims.invariants import DRIFT, ROUNDING
+from reluflow.claims.invariants import DRIFT, ROUNDING, dead_neurons_move
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.network import Network
 from reluflow.papers.mmv24.constants import Constants
@@ -107,8 +107,6 @@ def traps_hold(evidence: Evidence) -> Comparison:
 @trap_claim("MMV24-T1.2a")
 def all_traps_hold(evidence: Evidence) -> list[Comparison]:
     """After t_1 every neuron stays in S_+, S_- or S_dead."""
-    from reluflow.claims.invariants import dead_neurons_move
-
     return [
         equals(escapes(evidence), 0, tolerance=0, what="neurons that leave S_+ or S_-"),
         dead_neurons_move(evidence),

@@ -8,7 +8,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from reluflow.arrays import Array
+from reluflow.descent import descend
 from reluflow.errors import ReluflowError
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Skipped
 from reluflow.problem import Problem, datasets
@@ -150,9 +152,6 @@ def course(
 
     Descent is in single precision, as such networks are usually trained.
     """
-    from reluflow.descent import descend
-    from reluflow.gradientflow.flow import flow
-
     problem = digits(*pair, per_class)
     net = small_start(problem, seed)
     seen = _observed(problem)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.descent import descend
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.mmv24.claims.geometry import in_s_minus, in_s_plus
@@ -111,8 +112,6 @@ def toy_run(seed: int, steps: int = STEPS) -> tuple[Problem, Trajectory]:
 
 def plane_run(problem: Problem, seed: int | np.random.Generator, save: Sequence[int]) -> Trajectory:
     """Descent as in Figures 6 to 9."""
-    from reluflow.descent import descend
-
     net = initialize(problem, WIDTH, scale=STD, kind="gaussian", normalize="none", rng=seed)
     return descend(
         problem, net, lr=LR, steps=save[-1], save=save, observe="stable_rank", states=True

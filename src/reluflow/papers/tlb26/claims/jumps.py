@@ -12,6 +12,8 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.errors import ReluflowError
+from reluflow.gradientflow.flow import flow
+from reluflow.gradientflow.stops import loss_below
 from reluflow.landscape import D
 from reluflow.network import Network
 from reluflow.papers.tlb26.claims.lemmas import FALLS, NEURON, RERUN, falls, inverse_log, slowest
@@ -187,8 +189,6 @@ def _off_the_equation(problem: Problem, start: Network) -> float:
 
     The velocity is that of D of minimal norm, as frozen components lie on kinks.
     """
-    from reluflow.gradientflow.flow import flow
-
     c = course(problem, start, -10 * math.log(10.0))
     h = 1e-3
     spots = [t + s for t in c.half_fits[np.isfinite(c.half_fits)] for s in (-2.0, 0.0, 2.0)]
@@ -266,8 +266,6 @@ BY_HAND = np.array([TAU1, TAU2, TAU3])
 
 def golden_flow(L: float) -> Trajectory:
     """Gradient flow on the golden case from exp(-L), outputs and log-norms recorded."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.golden()
     net = Network(problem.known["W0"], np.ones(3), np.full(3, -L))
     near = [L * tau + np.linspace(-30.0, 30.0, 241) for tau in BY_HAND]
@@ -346,9 +344,6 @@ def offsets_on_the_golden_case(seed: int, L: float) -> list[Comparison]:
 def time_of_a_loss(seed: int, L: float) -> list[Comparison]:
     """One neuron on one sample: f' = 2 f (y - f), so that f reaches (1 - eps) y, and the loss
     eps^2 y^2/2, at t = log(f (y - f_0)/(f_0 (y - f)))/(2 y)."""
-    from reluflow.gradientflow.flow import flow
-    from reluflow.gradientflow.stops import loss_below
-
     problem, made = Problem(np.ones((1, 1)), np.array([2.0])), []
     y, log_start = 2.0, -2 * L
     for eps in (0.5, 0.1, 1e-3):

@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, Status, at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
+from reluflow.landscape import max_G
 from reluflow.network import Network
 from reluflow.optimum.min_norm import min_norm, norm_bound
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import Problem, datasets
+from reluflow.trajectory.phases import phases
 
 
 @experiment("TLB26-E15", quick={"draws": 50}, full={"draws": 1000})
@@ -92,9 +95,6 @@ def one_neuron_per_sign(seed: int, draws: int, flows: int) -> list[Comparison]:
     Algorithm 1 on masks, and gradient flow from 1e-40: its squared norm, how many neurons carry
     it, and how many times its loss falls.
     """
-    from reluflow.gradientflow.flow import flow
-    from reluflow.trajectory.phases import phases
-
     rng = np.random.default_rng(seed)
     jumps, ratio = 0, 0.0
     for _ in range(draws):
@@ -152,9 +152,6 @@ def smallest_interpolator(seed: int, draws: int, n: int) -> list[Comparison]:
     |c_+| |w| = |w| by Cauchy-Schwarz. That maximum by random ascents and by a bound of the
     landscape, and the least norm by the convex program, which knows nothing of this.
     """
-    from reluflow.landscape import max_G
-    from reluflow.optimum import min_norm
-
     rng = np.random.default_rng(seed)
     tops, bounds, programs = [], [], []
     for _ in range(draws):

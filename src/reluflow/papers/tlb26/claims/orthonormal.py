@@ -15,6 +15,7 @@ from reluflow.claims.hypotheses import balanced_start, gradient_flow, no_leak, o
 from reluflow.claims.invariants import balance_and_signs
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.errors import ReluflowError
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.papers.tlb26.runs import course, draws, offsets_of, wrong_counts
 from reluflow.prediction.limit import limit
@@ -98,8 +99,6 @@ def drawn_start(seed: int, n: int = 16, m: int = 24) -> Evidence:
 @cache
 def golden_run(seed: int, log_scale: float = -40.0, records: int = 400) -> Evidence:
     """Gradient flow on the golden case."""
-    from reluflow.gradientflow.flow import flow
-
     problem = datasets.golden()
     net = Network(problem.known["W0"], np.ones(3), np.full(3, log_scale))
     times = np.linspace(0.0, -2.6 * log_scale + 20.0, records)
@@ -160,8 +159,6 @@ def shared_tie(seed: int) -> list[Comparison]:
     Algorithm 1 calls it a tie; flows from 1e-40 that differ in angles alone share the sample in
     the middle differently, so signs and labels do not determine the limit.
     """
-    from reluflow.gradientflow.flow import flow
-
     y = np.ones(3)
     mask = np.array([[1, 0], [1, 1], [0, 1]], dtype=bool)
     process = algorithm1(y, signs=1, mask=mask)
@@ -252,8 +249,6 @@ def _jumps(process: OrthogonalProcess) -> list[tuple[float, list[int], list[int]
 
 def _union_against_parts(seed: int, flows: int) -> float:
     """Flows of both signs together and apart, from when opposite labels are off, at 1e-40."""
-    from reluflow.gradientflow.flow import flow
-
     worst = 0.0
     for problem, start in draws(seed, flows, mixed=True):
         union = course(problem, start, -40 * math.log(10.0))

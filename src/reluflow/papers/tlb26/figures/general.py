@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from reluflow.claims.verdict import at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
 from reluflow.network import initialize
 from reluflow.papers.figure import Drawn
 from reluflow.papers.tlb26.runs import golden_course
@@ -137,8 +138,6 @@ def random_draws(draws: int) -> Drawn:
 
 
 def _simulate(problem: Problem, start: Any, process: JumpProcess, L: float) -> Trajectory:
-    from reluflow.gradientflow.flow import flow
-
     end = 1.3 * float(process.times[-1]) * L
     jumps = process.jump_times(log_scale=-L)
     around = np.linspace(-0.05, 0.05, 61) * float(process.times[0]) * L

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.descent import descend
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.tlb26.figures.general import general_pictures, quotient_picture, random_draws
@@ -109,8 +111,6 @@ def _positions() -> Array:
 @cache
 def by_flow() -> Six:
     """Gradient flow, its time over lr."""
-    from reluflow.gradientflow.flow import flow
-
     problem, net, _ = setting()
     epochs = np.unique(np.concatenate([_positions(), np.array(INSTANTS) / lag()]))
     run = flow(
@@ -127,8 +127,6 @@ def by_flow() -> Six:
 @cache
 def by_descent() -> Six:
     """Gradient descent, as in the paper."""
-    from reluflow.descent import descend
-
     problem, net, _ = setting()
     run = descend(
         problem,
