@@ -23,6 +23,8 @@ from reluflow.papers.mmv24.claims.patterns import (
 from reluflow.papers.mmv24.claims.traps import homes, settled
 from reluflow.papers.mmv24.constants import Constants
 from reluflow.papers.mmv24.runs import (
+    Growth,
+    Walk,
     drift_run,
     early_run,
     long_run,
@@ -32,7 +34,6 @@ from reluflow.papers.mmv24.runs import (
     sides,
     toy_start,
 )
-from reluflow.papers.mmv24.walk import Growth, Walk
 from reluflow.trajectory.states import States
 
 LATE = ("L13", "L14/repaired", "XA", "RA", "R3", "T1.2b", "T2")

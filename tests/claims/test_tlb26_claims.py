@@ -13,11 +13,11 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import evaluate, run_check
 from reluflow.claims.verdict import decide
-from reluflow.papers.tlb26.claims import counting as tlb26_counting
+from reluflow.papers.tlb26.claims import norms as tlb26_norms
 from reluflow.papers.tlb26.claims import lemmas as tlb26_lemmas
 from reluflow.papers.tlb26.claims import norms as tlb26_norms
 from reluflow.papers.tlb26.claims import orthonormal as tlb26_orthonormal
-from reluflow.papers.tlb26.claims.counting import (
+from reluflow.papers.tlb26.claims.norms import (
     failure_log,
     halvings,
     halvings_needed,
@@ -120,7 +120,7 @@ def test_c1_says_from_where_its_bound_speaks():
 
 
 def test_c1_fails_where_more_runs_miss_than_its_bound(monkeypatch):
-    monkeypatch.setattr(tlb26_counting, "failure_log", lambda *_: -5.0)
+    monkeypatch.setattr(tlb26_norms, "failure_log", lambda *_: -5.0)
     assert run_check(load_all()["TLB26-C1"]).status is Status.FAILS
 
 

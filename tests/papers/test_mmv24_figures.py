@@ -15,8 +15,7 @@ from reluflow.papers.library import all_figures
 from reluflow.papers.mmv24.figures import digits as mmv24_digits
 from reluflow.papers.mmv24.figures import drift as mmv24_drift
 from reluflow.papers.mmv24.figures import mnist as mmv24_mnist
-from reluflow.papers.mmv24.figures import pairs as mmv24_pairs
-from reluflow.papers.mmv24.figures import phases as mmv24_phases
+from reluflow.papers.mmv24.figures import plane as mmv24_plane
 from reluflow.papers.page import write_index
 from reluflow.papers.sketches import sketches_of
 from reluflow.report.traces import Band, Line
@@ -65,7 +64,7 @@ def test_drops_are_counted():
     problem = datasets.toy6()
     net = initialize(problem, 20, scale=1e-6, kind="gaussian", normalize="none", rng=0)
     run = descend(problem, net, lr=2e-3, steps=9000, save=range(0, 9001, 100))
-    drops, _ = mmv24_drift.drops_of(run)
+    drops, _ = mmv24_plane.drops_of(run)
     assert len(drops) == 1  # the second comes near 12,000
 
 
@@ -76,24 +75,24 @@ def test_outside_by_hand():
         np.array([1.0, 1.0, 1.0, -1.0]),
     )
     # x_1 alone, both, none, both but of the other sign
-    assert mmv24_drift.outside(problem, net).tolist() == [False, False, False, True]
+    assert mmv24_plane.outside(problem, net).tolist() == [False, False, False, True]
     net = mmv24_drift.Network(np.array([[1.0, -0.2]]), np.ones(1))
-    assert mmv24_drift.outside(problem, net).tolist() == [True]
+    assert mmv24_plane.outside(problem, net).tolist() == [True]
 
 
 def test_counts_do_not_depend_on_the_way_they_are_swept():
-    once = mmv24_pairs.counted(0.001, 3)
-    assert once["at 7,000"] == mmv24_pairs.counts(0.001, 6)["at 7,000"][3]
+    once = mmv24_plane.counted(0.001, 3)
+    assert once["at 7,000"] == mmv24_plane.counts(0.001, 6)["at 7,000"][3]
 
 
 def test_the_start_of_figure_7_is_the_one_drawn():
-    seen = {c.what: c for c in mmv24_pairs.figure7(runs=1, seed=4).seen}
+    seen = {c.what: c for c in mmv24_plane.figure7(runs=1, seed=4).seen}
     assert seen["outside at 7,000, the start shown"].measured == 1  # start 0 has none
     assert seen["outside at 7,000, any start"].measured == 0
 
 
 def test_neurons_that_changed_sign_are_told_apart():
-    found = mmv24_pairs.counted(0.001, 14)
+    found = mmv24_plane.counted(0.001, 14)
     assert found["along"] > 0.999
     assert found["along, late"] < 0.97  # it became positive near iteration 2,500
 
@@ -136,9 +135,9 @@ def test_courses_on_stripes(stripes):
 
 def test_mini_batches_keep_their_share(stripes):
     problem = mmv24_digits.digits(1, 0, None)
-    size = mmv24_phases.batch_size(problem)
+    size = mmv24_digits.batch_size(problem)
     assert -(-problem.n // size) == 7
-    made = mmv24_phases.figure13(per_class=None, epochs=10, seed=0)
+    made = mmv24_digits.figure13(per_class=None, epochs=10, seed=0)
     assert len(made.pictures[0].panels) == 3
     assert made.numbers["loss_after_1"] < 1.0
 
@@ -172,7 +171,7 @@ def test_figure_1_has_a_sample_outside_the_half_space():
 
 
 def test_figures_12_and_13_are_drawn_over_epochs(stripes):
-    few = mmv24_phases.figure13(per_class=None, epochs=5, seed=0)
+    few = mmv24_digits.figure13(per_class=None, epochs=5, seed=0)
     for panel in few.pictures[0].panels:
         assert (panel.xscale, panel.xlabel) == ("linear", "epoch")
         assert panel.traces[0].x[-1] == pytest.approx(5.0)

@@ -16,8 +16,7 @@ from reluflow.claims.hypotheses import balanced_start
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.papers.mmv24.claims.patterns import DATA, NEEDS, SCOPE
 from reluflow.papers.mmv24.constants import early_scale
-from reluflow.papers.mmv24.runs import claim_on_runs, experiment_on, long_run, scoped_run
-from reluflow.papers.mmv24.walk import Growth
+from reluflow.papers.mmv24.runs import Growth, claim_on_runs, experiment_on, long_run, scoped_run
 
 SMALL = 1e-10  # outputs below which the early law is exact to the tolerance
 ROUND = 5.0  # tanh of it is 1 - 1e-4

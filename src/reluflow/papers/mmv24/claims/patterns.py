@@ -28,13 +28,13 @@ from reluflow.network import Network
 from reluflow.papers.mmv24.constants import both_classes, not_aligned, small_start
 from reluflow.papers.mmv24.runs import (
     SURE,
+    Walk,
     claim_on_runs,
     experiment_on,
     near_run,
     practical_run,
     scoped_run,
 )
-from reluflow.papers.mmv24.walk import Walk
 
 DATA = [gradient_flow, margin_loss, no_leak, both_classes, positively_correlated]
 START = [balanced_start, not_aligned]

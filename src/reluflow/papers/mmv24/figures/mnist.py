@@ -28,7 +28,7 @@ from reluflow.papers.mmv24.figures.digits import (
     shown_images,
     small_start,
 )
-from reluflow.papers.mmv24.figures.drift import NEGATIVE, POSITIVE
+from reluflow.papers.mmv24.figures.plane import NEGATIVE, POSITIVE
 from reluflow.report.images import directions_picture
 from reluflow.report.traces import Band, Line, Panel, Picture, Rule, Trace
 

@@ -206,12 +206,7 @@ def _off_the_equation(problem: Problem, start: Network) -> float:
     return float(worst)
 
 
-@experiment(
-    "TLB26-T2",
-    quick={"count": 3},
-    full={"count": 20},
-    reason=FALLS,
-)
+@experiment("TLB26-T2", quick={"count": 3}, full={"count": 20}, reason=FALLS)
 def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
     """Flows from 1e-10, 1e-40 and 1e-100, one sign and mixed, against Algorithm 1."""
     rows = [*courses(seed, count), *courses(seed, count, mixed=True)]

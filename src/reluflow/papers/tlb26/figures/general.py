@@ -127,7 +127,7 @@ def random_draws(draws: int) -> Drawn:
     summary = [
         f"Of {draws} random draws these miss a plateau's loss by more than a thousandth: "
         f"{'; '.join(said)}. Draws {near} have two jumps less than {100 * NEAR:.0f} % apart, so "
-        "that the plateau between them is too short to be seen at these scales; their ends agree.",
+        "that the plateau between them is too short to be seen at these scales; their ends agree."
     ]
     seen = [
         at_least(apart.sum(), draws / 4, what="random draws with jumps 5 % apart"),

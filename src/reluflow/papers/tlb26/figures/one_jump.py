@@ -100,7 +100,7 @@ def figure2(*, scale: float, seed: int = 0) -> Drawn:
         f"Neuron 2 grows slowly to norm {NEURON:g} by time {grown:.1f}, fits its point by "
         f"{fitted:.1f}, and neuron 3 has turned {turn:.1f} later; only the first of these three "
         f"durations grows as the start (here e^-{scale:.0f}) shrinks: they are "
-        f"{_listed(first)}, and {_listed(second)} from e^-{2 * scale:.0f}.",
+        f"{_listed(first)}, and {_listed(second)} from e^-{2 * scale:.0f}."
     ]
     caption = (
         "The paper's figure is a drawing; this one is a run of the golden case, at its second "
