@@ -19,12 +19,12 @@ from reluflow.papers.bf24.claims import landscape as bf24_landscape
 from reluflow.papers.bf24.claims import line as bf24_line
 from reluflow.papers.bf24.claims import remarks as bf24_remarks
 from reluflow.papers.bf24.planar import (
+    count_unmatched,
     extremal_by_patterns,
     planar_constants,
     planar_faces,
-    unmatched,
 )
-from reluflow.papers.bf24.runs import aligning, state_at
+from reluflow.papers.bf24.runs import aligning_run, state_at
 
 
 def statuses(outcome):
@@ -44,8 +44,8 @@ def test_patterns_of_two_samples():
     assert values == pytest.approx([np.linalg.norm(D)])
     assert vectors[0] == pytest.approx(D / np.linalg.norm(D))
     assert sorted(np.sign(extremal_by_patterns(Problem(X, np.array([2.0, -1.0])))[1])) == [-1, 1]
-    assert unmatched(vectors, np.empty((0, 2))) == 1
-    assert unmatched(vectors, -vectors) == 1
+    assert count_unmatched(vectors, np.empty((0, 2))) == 1
+    assert count_unmatched(vectors, -vectors) == 1
 
 
 def test_planar_faces_cover_the_circle():
@@ -62,7 +62,7 @@ def test_planar_faces_cover_the_circle():
 
 def test_a_missing_vector_is_seen(monkeypatch):
     """The lowest critical point dropped, then one listed that is none."""
-    true = bf24_landscape.listed
+    true = bf24_landscape.extremal_without_basins
 
     def without(problem):
         found = true(problem)
@@ -80,7 +80,7 @@ def test_a_missing_vector_is_seen(monkeypatch):
         )
 
     assert failing(bf24_landscape.extremal_by_definition(3, 3)) == set()
-    monkeypatch.setattr(bf24_landscape, "listed", without)
+    monkeypatch.setattr(bf24_landscape, "extremal_without_basins", without)
     assert "extremal vectors that are not listed" in failing(
         bf24_landscape.extremal_by_definition(3, 3)
     )
@@ -145,7 +145,7 @@ def test_the_law_of_the_ball(monkeypatch):
 
 
 def test_the_state_at_a_time_between_records():
-    made = aligning(0, 20)
+    made = aligning_run(0, 20)
     t = 0.5 * (made.times[40] + made.times[41])
     exact = flow(made.problem, made.start, t_end=float(t)).final
     assert np.allclose(state_at(made, t).W, exact.W, rtol=1e-6)
@@ -228,8 +228,8 @@ def test_the_corner_of_lemma_8():
 
 
 def test_a_gap_that_falls_with_the_scale_refutes_nothing():
-    assert bf24_line.settled_scales({-10.0: 0.7, -40.0: 0.7}).ok
-    assert bf24_line.settled_scales({-10.0: 0.7, -40.0: 0.2}).ok is False
+    assert bf24_line.gap_stays_open({-10.0: 0.7, -40.0: 0.7}).ok
+    assert bf24_line.gap_stays_open({-10.0: 0.7, -40.0: 0.2}).ok is False
 
 
 def test_constants_in_use_agree_in_the_plane():

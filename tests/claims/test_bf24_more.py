@@ -11,9 +11,9 @@ from reluflow.papers.bf24.claims import alignment as bf24_alignment
 from reluflow.papers.bf24.claims import early as bf24_early
 from reluflow.papers.bf24.claims import growth as bf24_growth
 from reluflow.papers.bf24.claims import late as bf24_late
-from reluflow.papers.bf24.claims.late import Late, mixed
-from reluflow.papers.bf24.claims.remarks import best_found
-from reluflow.papers.bf24.runs import Story, aligning, phased
+from reluflow.papers.bf24.claims.late import Late, mixed_neurons
+from reluflow.papers.bf24.claims.remarks import search_best_fit
+from reluflow.papers.bf24.runs import Story, aligning_run, run_in_phases
 
 
 def status_of(name, evidence):
@@ -41,11 +41,11 @@ def test_descent_drifts_and_flow_does_not():
 
 
 def test_a_growing_mixed_neuron_fails(with_states):
-    good = phased(1, 60)
+    good = run_in_phases(1, 60)
     story = Late(good)
     assert status_of("BF24-L20", good) is Status.HOLDS
-    who = np.flatnonzero(mixed(story, story.anchor))[0]
-    last = max(k for k, i in enumerate(story.records) if mixed(story, story.path[i])[who])
+    who = np.flatnonzero(mixed_neurons(story, story.anchor))[0]
+    last = max(k for k, i in enumerate(story.records) if mixed_neurons(story, story.path[i])[who])
     first, size = story.records.start, np.linspace(0.0, 5.0, last + 1)
 
     def grow(W, a):
@@ -71,7 +71,7 @@ def test_exponents_are_those_of_the_proof():
 
 
 def test_pair_defect_agrees_with_its_definition():
-    story = Story(phased(0, 60))
+    story = Story(run_in_phases(0, 60))
     v = story.path[5].W / story.path[5].a[:, None]
     v = v[story.positive]
     direct = (1 - v @ v.T).max()
@@ -81,10 +81,10 @@ def test_pair_defect_agrees_with_its_definition():
 
 
 def test_the_threshold_alone_leaves_neurons_between():
-    found = bf24_alignment.threshold_alone(aligning(0, 200))
+    found = bf24_alignment.threshold_alone(aligning_run(0, 200))
     assert [h.ok for h in found.hypotheses] == [True] * 4
     assert found.comparisons[0].status is Status.FAILS
-    small = aligning(0, 200, -320.0, 120.0)
+    small = aligning_run(0, 200, -320.0, 120.0)
     assert status_of("BF24-T1/printed/ii", small) is Status.HOLDS  # small enough for eps = 1/4
     assert status_of("BF24-T1/printed/ii-eps", small) is Status.FAILS  # and not for eps = 1/200
 
@@ -94,7 +94,7 @@ def test_best_fit_is_found():
     y = 2 * np.maximum(x - 0.3, 0) - np.maximum(-x - 0.2, 0)
     problem = Problem(x[:, None], y, bias=1.0)
     rng = np.random.default_rng(0)
-    assert best_found(problem, 2, 20, rng) < 1e-12
-    one = best_found(problem, 1, 20, rng)
+    assert search_best_fit(problem, 2, 20, rng) < 1e-12
+    one = search_best_fit(problem, 1, 20, rng)
     assert one > 1e-3
-    assert best_found(problem, 1, 40, np.random.default_rng(1)) == pytest.approx(one, rel=1e-6)
+    assert search_best_fit(problem, 1, 40, np.random.default_rng(1)) == pytest.approx(one, rel=1e-6)

@@ -12,8 +12,8 @@ from reluflow.gradientflow import flow
 from reluflow.landscape import constants
 from reluflow.papers.bf24.claims import alignment as bf24_alignment
 from reluflow.papers.bf24.claims.remarks import best_single
-from reluflow.papers.bf24.data import fading, least_mean, margins
-from reluflow.papers.bf24.runs import Story, aligning, phased
+from reluflow.papers.bf24.data import least_mean, margins, negative_neurons_fade
+from reluflow.papers.bf24.runs import Story, aligning_run, run_in_phases
 
 PHASES = ("L5", "L6", "L16", "L17", "L18", "L19", "L20", "L21", "L22", "L23", "L24", "C1")
 
@@ -43,7 +43,7 @@ def test_numbers_of_figure_2():
 
 
 def test_a_bent_run_fails(with_states):
-    good = phased(0, 60)
+    good = run_in_phases(0, 60)
     story = Story(good)
     second, third = story.second, story.third
     who = np.flatnonzero(story.positive)[0]
@@ -90,13 +90,13 @@ def test_two_records_are_too_few_for_a_rate():
 
 
 def test_a_short_run_and_other_data_are_out_of_scope():
-    early = aligning(0, 40)  # Figure 2 fails Assumption 5
+    early = aligning_run(0, 40)  # Figure 2 fails Assumption 5
     for name in PHASES:
         assert status_of(f"BF24-{name}", early) is Status.OUT_OF_SCOPE
 
 
 def test_hypotheses_and_information_are_told_apart():
-    verdict = evaluate(load_all()["BF24-T1/repaired/ii-practical"], aligning(0, 60))
+    verdict = evaluate(load_all()["BF24-T1/repaired/ii-practical"], aligning_run(0, 60))
     states = {h.name.split(":")[0].split(" (")[0]: h.ok for h in verdict.hypotheses}
     assert states["lambda < lambda*"] is True
     assert states["the bound is informative"] is False
@@ -104,9 +104,11 @@ def test_hypotheses_and_information_are_told_apart():
 
 def test_assumption_6():
     assert margins(datasets.a3c()).residual == pytest.approx(1 / 3)
-    assert fading(Evidence.of(datasets.three_points())).ok
+    assert negative_neurons_fade(Evidence.of(datasets.three_points())).ok
     valley = Problem(np.array([[-0.95, 1.0], [0.0, 1.0], [0.95, 1.0]]), np.array([0.1, 1.0, 0.1]))
-    assert not fading(Evidence.of(valley)).ok  # residuals of the outer points are negative
+    assert not negative_neurons_fade(
+        Evidence.of(valley)
+    ).ok  # residuals of the outer points are negative
     assert least_mean(datasets.three_points()) == pytest.approx(0.3)
 
 

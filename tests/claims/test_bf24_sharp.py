@@ -16,9 +16,9 @@ from reluflow.papers.bf24.claims import landscape as bf24_landscape
 from reluflow.papers.bf24.claims import late as bf24_late
 from reluflow.papers.bf24.claims import line as bf24_line
 from reluflow.papers.bf24.claims import remarks as bf24_remarks
-from reluflow.papers.bf24.claims.late import Late, mixed
+from reluflow.papers.bf24.claims.late import Late, mixed_neurons
 from reluflow.papers.bf24.data import dominance, smooth_loss, stays_on_faces
-from reluflow.papers.bf24.runs import Story, aligning, converged, phased
+from reluflow.papers.bf24.runs import Story, aligning_run, converged_run, run_in_phases
 from reluflow.trajectory.states import States
 
 
@@ -49,7 +49,7 @@ def shortened(run, records):
 
 @pytest.mark.parametrize("change", [{"loss": "square"}, {"reduction": "sum"}])
 def test_theorem_1_asks_for_assumption_1(change):
-    good = aligning(0, 60)
+    good = aligning_run(0, 60)
     other = Evidence.of(good.problem.replace(**change), good.run)
     assert smooth_loss(good).ok
     assert not smooth_loss(other).ok
@@ -59,7 +59,7 @@ def test_theorem_1_asks_for_assumption_1(change):
 
 
 def test_general_position_and_the_rule_at_ridges_are_hypotheses():
-    good = aligning(0, 60)
+    good = aligning_run(0, 60)
     X = datasets.three_points().X
     twice = Problem(np.vstack([X, 2 * X[:1]]), np.array([1.0, 0.5, 0.7, 0.2]))
     assert bf24_landscape.generic_data(good).ok
@@ -78,14 +78,14 @@ def test_an_end_better_than_one_neuron_is_not_the_best_fit_of_one(monkeypatch):
     a = np.linalg.solve(np.maximum(problem.X @ W.T, 0.0), problem.y)
     exact = Network(W, a)
     assert np.allclose(problem.outputs(exact), problem.y)
-    monkeypatch.setattr(bf24_remarks, "ends", lambda *args: [(problem, exact)])
+    monkeypatch.setattr(bf24_remarks, "ends_of_flows", lambda *args: [(problem, exact)])
     (found,) = bf24_remarks.best_with_its_neurons(0, 1, 20).comparisons
     assert found.status is Status.FAILS
     assert found.measured == pytest.approx(bf24_remarks.best_single(problem))
 
 
 def test_lemma_4_sees_an_idle_neuron_move_and_neurons_that_do_not_align(with_states, monkeypatch):
-    good = converged(0, 50)
+    good = converged_run(0, 50)
     idle = np.flatnonzero(dead(good.problem, good.start))[0]
 
     def nudge(W, a):
@@ -95,7 +95,7 @@ def test_lemma_4_sees_an_idle_neuron_move_and_neurons_that_do_not_align(with_sta
     assert misses("BF24-L4", Evidence.of(good.problem, with_states(good.run, nudge)))
 
     def frozen(seed, m, log_scale):
-        made = phased(seed, m, log_scale)
+        made = run_in_phases(seed, m, log_scale)
 
         def stop(W, a):
             W[:], a[:] = W[0], a[0]
@@ -104,12 +104,12 @@ def test_lemma_4_sees_an_idle_neuron_move_and_neurons_that_do_not_align(with_sta
 
     logs = (-40.0, -60.0)
     assert bf24_growth.bundle_aligns(0, 60, logs)[0].status is Status.HOLDS
-    monkeypatch.setattr(bf24_growth, "phased", frozen)
+    monkeypatch.setattr(bf24_growth, "run_in_phases", frozen)
     assert bf24_growth.bundle_aligns(0, 60, logs)[0].status is Status.FAILS
 
 
 def test_lemma_6_fails_when_the_line_is_never_reached(with_states):
-    good = phased(0, 60)
+    good = run_in_phases(0, 60)
     story = Story(good)
     assert status_of("BF24-L6", good) is Status.HOLDS
 
@@ -124,7 +124,7 @@ def test_lemma_6_fails_when_the_line_is_never_reached(with_states):
 
 
 def test_the_sixteen_neurons_keep_their_sign():
-    run = phased(0, 60, -20.0).run  # balanced up to rounding one of them would turn and grow
+    run = run_in_phases(0, 60, -20.0).run  # balanced up to rounding one of them would turn and grow
     assert (run.networks.a[:, :16] < 0).all()
     assert run.loss[-1] == pytest.approx(run.loss[-2], rel=1e-12)
 
@@ -145,18 +145,18 @@ def test_kinds_are_compared_with_values_of_G(monkeypatch):
 
     what = "vectors of another kind than values of G show"
     assert statuses(bf24_landscape.extremal_by_definition(5, 3))[what] is Status.HOLDS
-    true = bf24_landscape.listed
-    monkeypatch.setattr(bf24_landscape, "listed", swapped)
+    true = bf24_landscape.extremal_without_basins
+    monkeypatch.setattr(bf24_landscape, "extremal_without_basins", swapped)
     assert statuses(bf24_landscape.extremal_by_definition(5, 3))[what] is Status.FAILS
 
 
 def test_lemma_14_is_mirrored(monkeypatch):
     found = statuses(bf24_landscape.kinds_of_extrema(0, 5))
     assert set(found.values()) == {Status.HOLDS}
-    true = bf24_landscape.sampled_kinds
+    true = bf24_landscape.kinds_by_sampling
     turned = {"max": "min", "min": "max"}
     monkeypatch.setattr(
-        bf24_landscape, "sampled_kinds", lambda *args: [turned.get(k, k) for k in true(*args)]
+        bf24_landscape, "kinds_by_sampling", lambda *args: [turned.get(k, k) for k in true(*args)]
     )
     found = statuses(bf24_landscape.kinds_of_extrema(0, 5))
     assert found["minima of neither kind"] is found["maxima of neither kind"] is Status.FAILS
@@ -180,7 +180,7 @@ def test_theorem_4_as_printed_rests_on_its_assumptions():
 
 @pytest.mark.parametrize("kind", ["balanced", "dominated"])
 def test_theorem_2_on_the_symmetric_points(kind):
-    made = converged(0, 50, kind)
+    made = converged_run(0, 50, kind)
     assert made.problem.outputs(made.final) == pytest.approx(0.716667, abs=5e-7)
     error = bf24_line.learns_the_line(made)[1]
     assert error.status is Status.HOLDS
@@ -203,9 +203,9 @@ def test_the_boxes():
 
 
 def test_lemmas_20_and_21_say_when_there_is_nothing_to_see(with_states, monkeypatch):
-    good = phased(1, 60)
+    good = run_in_phases(1, 60)
     story = Late(good)
-    ever = np.any([mixed(story, net) for net in story.path], axis=0) & ~story.positive
+    ever = np.any([mixed_neurons(story, net) for net in story.path], axis=0) & ~story.positive
 
     def remove(W, a):
         W[:, ever], a[:, ever] = 0.0, 0.0
@@ -219,9 +219,9 @@ def test_lemmas_20_and_21_say_when_there_is_nothing_to_see(with_states, monkeypa
 
 
 def test_perturbations_tell_a_minimum():
-    made = converged(0, 50, "dominated")
+    made = converged_run(0, 50, "dominated")
     reach = np.full(made.start.m, 1e-2)
     rng = np.random.default_rng(0)
     assert (
-        bf24_remarks.changes(made.problem, made.start, reach, rng)[0] < -1e-4
+        bf24_remarks.changes_of_loss(made.problem, made.start, reach, rng)[0] < -1e-4
     )  # the start is none

@@ -29,7 +29,7 @@ def ended(evidence, net):
 
 
 def test_bf24_end():
-    good = bf24_runs.converged(0, 50)
+    good = bf24_runs.converged_run(0, 50)
     for name in ("BF24-T2/repaired", "BF24-L7"):
         assert status_of(name, good) is Status.HOLDS
     final = good.final
@@ -56,7 +56,7 @@ def test_bf24_assumptions():
 
 
 def test_bf24_first_phase(with_states):
-    good = bf24_runs.converged(0, 50)
+    good = bf24_runs.converged_run(0, 50)
     grows = int(np.flatnonzero(good.start.a > 0)[0])
 
     def shrink(W, a):
@@ -73,7 +73,7 @@ def test_bf24_first_phase(with_states):
         W[3] *= 100
         a[3] *= 100
 
-    early = bf24_runs.aligning(0, 50)
+    early = bf24_runs.aligning_run(0, 50)
     assert status_of("BF24-T1/repaired/i", early) is Status.HOLDS
     assert status_of(
         "BF24-T1/repaired/i", Evidence.of(early.problem, with_states(early.run, explode))

@@ -15,12 +15,12 @@ from reluflow.papers.mmv24.claims.examples import residual, widest_dead
 from reluflow.papers.mmv24.claims.geometry import _worst_is_inside
 from reluflow.papers.mmv24.claims.late import pulls_stay_even
 from reluflow.papers.mmv24.claims.patterns import (
+    count_wrong_steps,
     monotone_paths,
     pattern_steps,
     stays_over_bound,
-    wrong_way,
 )
-from reluflow.papers.mmv24.claims.traps import homes, settled
+from reluflow.papers.mmv24.claims.traps import first_trapped_record, traps_of
 from reluflow.papers.mmv24.constants import Constants
 from reluflow.papers.mmv24.runs import (
     Growth,
@@ -292,7 +292,7 @@ def test_records_that_deny_the_crossings_are_seen(name):
 def test_a_neuron_that_dies_against_the_rule_is_seen(with_states):
     good = scoped_run(0, 20)
     walk, p = Walk(good), good.problem
-    j = int(np.flatnonzero((walk.first & walk.wanted).any(axis=1))[0])
+    j = int(np.flatnonzero((walk.first & walk.own_samples).any(axis=1))[0])
     dead = np.array([-1.0, 0.6])
     assert (p.X @ dead < 0).all()
 
@@ -307,14 +307,14 @@ def test_a_neuron_that_dies_against_the_rule_is_seen(with_states):
 
 def test_a_step_back_is_seen():
     good = practical_run(0, 20)
-    assert wrong_way(Walk(good)) == 0
+    assert count_wrong_steps(Walk(good)) == 0
     assert len(pattern_steps(Walk(good))) > 20
     events, end = good.run.events, sides(good.problem, good.path()[-1])
     clear = np.flatnonzero(end[events["neuron"], events["sample"]] != 0)[-1]
     again = {k: np.append(v, v[clear]) for k, v in events.items()}  # one of them, undone
     again["time"][-1] = 1.9
     bad = Walk(changed(good, replace(good.run, events=again)))
-    assert wrong_way(bad) == 1
+    assert count_wrong_steps(bad) == 1
     assert [c.status for c in monotone_paths(bad)] == [Status.FAILS] * 3
 
 
@@ -331,9 +331,9 @@ def toy():
 def test_neurons_on_the_edge_of_the_dead_cone_are_dead(seed):
     run = long_run(seed, 30, -60.0)
     p, end = run.problem, run.path()[-1]
-    assert (homes(p, end) != 0).all()
+    assert (traps_of(p, end) != 0).all()
     exact = (end.W @ p.X.T > 0).any(axis=1)
-    resting = exact & (homes(p, end) == 2)
+    resting = exact & (traps_of(p, end) == 2)
     assert resting.any()  # rounding puts them outside
     assert (sides(p, end)[resting] <= 0).all()
     assert status_of("T1.2a", run) is Status.HOLDS
@@ -350,7 +350,7 @@ def test_trap_claims_on_toy6(name, toy):
 def spoil(name, evidence):
     """What breaks one claim: a change of (W, a) at the last record."""
     end = evidence.path()[-1]
-    home = homes(evidence.problem, end)
+    home = traps_of(evidence.problem, end)
     plus, dead = np.flatnonzero(home == 1), np.flatnonzero(home == 2)
 
     def stir(W, a):
@@ -377,7 +377,7 @@ def test_trap_claims_see_a_spoilt_record(name, toy, with_states):
         W, a = states.W.copy(), states.a.copy()
         a[[-2, -1]] = a[[-1, -2]]
         bad = changed(toy, replace(bad.run, networks=replace(states, W=W, a=a)))
-    assert settled(bad) < len(bad.path()) - 2
+    assert first_trapped_record(bad) < len(bad.path()) - 2
     assert status_of(name, bad) is Status.FAILS
 
 

@@ -13,19 +13,18 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import evaluate, run_check
 from reluflow.claims.verdict import decide
-from reluflow.papers.tlb26.claims import norms as tlb26_norms
 from reluflow.papers.tlb26.claims import lemmas as tlb26_lemmas
 from reluflow.papers.tlb26.claims import norms as tlb26_norms
 from reluflow.papers.tlb26.claims import orthonormal as tlb26_orthonormal
+from reluflow.papers.tlb26.claims.jumps import rise_time
+from reluflow.papers.tlb26.claims.lemmas import falls, hitting_time, inverse_log, power
 from reluflow.papers.tlb26.claims.norms import (
+    _weights_against_formulas,
     failure_log,
     halvings,
     halvings_needed,
     success_probability,
 )
-from reluflow.papers.tlb26.claims.jumps import rise
-from reluflow.papers.tlb26.claims.lemmas import falls, hitting, inverse_log, power
-from reluflow.papers.tlb26.claims.norms import _weights_against_formulas
 from reluflow.papers.tlb26.runs import course, draws, golden_course
 from reluflow.prediction.limit import limit
 from reluflow.prediction.orthogonal import algorithm1
@@ -46,17 +45,17 @@ def test_draws_obey_their_filters_and_do_not_depend_on_the_count():
 def test_golden_course_against_closed_forms():
     known = datasets.golden().known
     c = golden_course(-200.0)
-    assert c.order_right
-    assert c.carried
+    assert c.fitted_in_order
+    assert c.carried_as_predicted
     assert c.half_fits[0] == pytest.approx(
         200 * known["jump_times"][0] + known["first_half_fit_offset"], abs=1e-6
     )
     assert np.allclose(
         c.half_fits - 200 * known["jump_times"], [0.77379, 0.9833, 1.1175], atol=1e-4
     )
-    assert rise(c, 0, 0.1, 0.9) == pytest.approx(4 * math.log(9) / 5, rel=1e-6)
+    assert rise_time(c, 0, 0.1, 0.9) == pytest.approx(4 * math.log(9) / 5, rel=1e-6)
     assert c.norm2 == pytest.approx(16.0, abs=1e-7)
-    assert hitting(c, 0)[1][0] == pytest.approx(math.log(1e-3))
+    assert hitting_time(c, 0)[1][0] == pytest.approx(math.log(1e-3))
 
 
 def test_a_wrong_prediction_is_seen():
@@ -67,8 +66,8 @@ def test_a_wrong_prediction_is_seen():
     wrong = replace(c, process=turned)
     assert wrong.hypothesis[:, 0].max() > 10 * c.hypothesis[:, 0].max()
     mixed_up = replace(c, process=replace(other, samples=other.samples[::-1]))
-    assert not mixed_up.order_right
-    assert not mixed_up.carried
+    assert not mixed_up.fitted_in_order
+    assert not mixed_up.carried_as_predicted
     three = [golden_course(-x) for x in (25.0, 100.0, 250.0)]
     once = inverse_log(three)  # 1/2 and 0.63
     assert falls(np.array([[1.0], [0.4], [0.3]]), once, "x").status is Status.FAILS

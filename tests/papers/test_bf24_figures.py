@@ -8,7 +8,7 @@ import pytest
 from reluflow import Network, ReluflowError
 from reluflow.papers.bf24.figures import teacher as bf24_teacher
 from reluflow.papers.bf24.figures import three_points as bf24_three_points
-from reluflow.papers.bf24.runs import bundles, joined, neurons_in_effect, teacher_run
+from reluflow.papers.bf24.runs import bundles, join_runs, neurons_in_effect, teacher_run
 from reluflow.papers.library import chosen
 from reluflow.report.panels import neurons_panel
 
@@ -39,7 +39,7 @@ def spoilt(made, row, change):
 
 
 def test_figure_2_shows_the_way_to_the_line(small):
-    assert failed(bf24_three_points.seen(small, 1e-3, 1e-3)) == []
+    assert failed(bf24_three_points.compare_with_figure(small, 1e-3, 1e-3)) == []
     grown, near = small.ends
     assert 3300 < grown < 4300 < near < 8000  # 5 % of the fall done, 0.5 % left
     assert small.half == pytest.approx(4831, abs=700)
@@ -59,7 +59,9 @@ def test_figure_2_fails_on_a_spoilt_run(small):
         W[:] = np.linalg.norm(W, axis=1, keepdims=True) * np.array([[0.0, 1.0]])
 
     def where(row, change):
-        return " ".join(failed(bf24_three_points.seen(spoilt(small, row, change), 1e-3, 1e-3)))
+        return " ".join(
+            failed(bf24_three_points.compare_with_figure(spoilt(small, row, change), 1e-3, 1e-3))
+        )
 
     assert "mean squared error" in where(3, off_the_line)
     assert "|f - line| on [-1, 1]" in where(3, off_the_line)
@@ -68,7 +70,9 @@ def test_figure_2_fails_on_a_spoilt_run(small):
     assert "|f - line|" in where(2, turned)
     assert "angles against uniform" in where(0, bunched)
     late = replace(small, half=small.half + 1000)
-    assert "step of half the fall" in " ".join(failed(bf24_three_points.seen(late, 1e-3, 1e-3)))
+    assert "step of half the fall" in " ".join(
+        failed(bf24_three_points.compare_with_figure(late, 1e-3, 1e-3))
+    )
 
 
 def test_figure_2_needs_a_run_to_the_end():
@@ -127,14 +131,14 @@ def test_a_run_and_its_continuation_are_one():
     assert len(run.networks) == len(run.times) == len(run.loss)
     for i in (0, 40, -1):  # losses belong to their networks
         assert run.problem.value(run.problem.outputs(run.networks[i])) == pytest.approx(run.loss[i])
-    assert joined(run, run).times[-1] == pytest.approx(60.0)
+    assert join_runs(run, run).times[-1] == pytest.approx(60.0)
 
 
 @pytest.mark.slow
 def test_figure_3_keeps_five_neurons():
     (spec,) = chosen("bf24", "f3")
     made = bf24_teacher.course(1, 1000, 1e-3, 2000.0)
-    assert failed(bf24_teacher.seen_in(made)) == []
+    assert failed(bf24_teacher.compare_with_figure(made)) == []
     count = made.bundles[-1]
     assert f"At the end there are {count}, at " in bf24_teacher._caption(made, 1)
     assert len(bf24_teacher._rows(made)[-1].traces[-1].x) == count
@@ -142,10 +146,10 @@ def test_figure_3_keeps_five_neurons():
     few = bf24_teacher.Course(made.run)
     few.__dict__["bundles"] = np.minimum(made.bundles, 3)  # as if no fourth neuron came
     assert few.frames[3] == few.frames[4]
-    assert "the last neurons start: neurons" in failed(bf24_teacher.seen_in(few))
+    assert "the last neurons start: neurons" in failed(bf24_teacher.compare_with_figure(few))
     lost = made.run.networks.a.copy()
     lost[
         -1, np.abs(np.arctan2(made.run.networks.W[-1, :, 1], made.run.networks.W[-1, :, 0])) > 3.0
     ] = 0.0
     bad = replace(made.run, networks=replace(made.run.networks, a=lost))
-    assert "end: neurons" in failed(bf24_teacher.seen_in(bf24_teacher.Course(bad)))
+    assert "end: neurons" in failed(bf24_teacher.compare_with_figure(bf24_teacher.Course(bad)))

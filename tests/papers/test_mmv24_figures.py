@@ -75,14 +75,14 @@ def test_outside_by_hand():
         np.array([1.0, 1.0, 1.0, -1.0]),
     )
     # x_1 alone, both, none, both but of the other sign
-    assert mmv24_plane.outside(problem, net).tolist() == [False, False, False, True]
+    assert mmv24_plane.outside_traps(problem, net).tolist() == [False, False, False, True]
     net = mmv24_drift.Network(np.array([[1.0, -0.2]]), np.ones(1))
-    assert mmv24_plane.outside(problem, net).tolist() == [True]
+    assert mmv24_plane.outside_traps(problem, net).tolist() == [True]
 
 
 def test_counts_do_not_depend_on_the_way_they_are_swept():
-    once = mmv24_plane.counted(0.001, 3)
-    assert once["at 7,000"] == mmv24_plane.counts(0.001, 6)["at 7,000"][3]
+    once = mmv24_plane.count_outside(0.001, 3)
+    assert once["at 7,000"] == mmv24_plane.count_over_starts(0.001, 6)["at 7,000"][3]
 
 
 def test_the_start_of_figure_7_is_the_one_drawn():
@@ -92,7 +92,7 @@ def test_the_start_of_figure_7_is_the_one_drawn():
 
 
 def test_neurons_that_changed_sign_are_told_apart():
-    found = mmv24_plane.counted(0.001, 14)
+    found = mmv24_plane.count_outside(0.001, 14)
     assert found["along"] > 0.999
     assert found["along, late"] < 0.97  # it became positive near iteration 2,500
 
@@ -127,9 +127,9 @@ def test_courses_on_stripes(stripes):
     assert np.allclose(mmv24_digits.mean_neurons(one.run.final)[0], W[a > 0].mean(axis=0))
     pictures = mmv24_mnist.pictures_of([one, two], (1, 0))
     assert [len(p.panels) for p in pictures] == [6, 4]
-    numbers = mmv24_mnist.measured([one, two])
+    numbers = mmv24_mnist.measure([one, two])
     assert numbers["class_sum_cosine"] == pytest.approx(-1.0)
-    gaps = mmv24_mnist.agree([one, two])
+    gaps = mmv24_mnist.compare_methods([one, two])
     assert all(np.isfinite(c.measured) for c in gaps[1:])
 
 

@@ -17,7 +17,7 @@ from reluflow.papers.tlb26.figures.sizes import (
     ensemble,
     he_run,
     miss_probability,
-    trained,
+    train,
 )
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.report.render import draw
@@ -91,7 +91,7 @@ def test_ensembles():
 
 
 def test_training_stays_below_the_limit_at_practical_scales():
-    norm2, limit, loss = trained(16, 32, 0.5, 20_000, 0)
+    norm2, limit, loss = train(16, 32, 0.5, 20_000, 0)
     assert loss < 1e-8
     assert 0.8 * limit < norm2 < limit
     start, end, left = he_run(64, 0)
@@ -104,7 +104,7 @@ def test_a_start_that_leaves_a_sample_out_is_drawn_again():
     problem = datasets.orthonormal(32, law="normal", loss="square", rng=1)
     first = initialize(problem, 16, 1e-8, "sphere", 1)
     assert algorithm1(problem, first).uncovered.size == 3
-    norm2, limit, loss = trained(32, 16, 1.0, 20_000, 1)
+    norm2, limit, loss = train(32, 16, 1.0, 20_000, 1)
     assert loss < 1e-6
     assert problem.known["min_norm2"] < norm2 < limit
 
@@ -112,7 +112,7 @@ def test_a_start_that_leaves_a_sample_out_is_drawn_again():
 def test_unfitted_and_too_small_norms_are_seen(monkeypatch):
     """Control of F6: trained points that are not fitted, below the minimum, growing."""
     made = {16: (10.0, 18.0, 1e-3), 64: (11.0, 16.5, 0.0)}
-    monkeypatch.setattr(tlb26_sizes, "trained", lambda n, m, *_: made[m])
+    monkeypatch.setattr(tlb26_sizes, "train", lambda n, m, *_: made[m])
     seen = tlb26_sizes.figure6(draws=20, widths=(16, 64), he=(16, 64), points=(16, 64)).seen
     bad = [c.what for c in seen if c.status.name == "FAILS"]
     assert [what for what in bad if what.startswith("trained")] == [
@@ -144,7 +144,7 @@ def covered_by_legend(panel):
 @pytest.mark.parametrize("he", [(16, 64, 256), (16, 64, 256, 1024, 4096)])
 def test_the_legend_of_figure_6_covers_nothing(he, monkeypatch):
     """Runs are as those of the quick and of a larger size: (m + 1)/3 before training."""
-    monkeypatch.setattr(tlb26_sizes, "trained", lambda n, m, *_: (18.0 - m / 64, 16.0, 0.0))
+    monkeypatch.setattr(tlb26_sizes, "train", lambda n, m, *_: (18.0 - m / 64, 16.0, 0.0))
     monkeypatch.setattr(tlb26_sizes, "he_run", lambda m, _: ((m + 1) / 3, (m + 60) / 3, 0.0))
     drawn = tlb26_sizes.figure6(draws=20, widths=(16, 64, 256, 4096), he=he, points=(16, 64))
     left = drawn.pictures[0].panels[0]

@@ -113,7 +113,7 @@ def dominant_extremes(evidence: Evidence) -> tuple[bool | None, str]:
     return gap > 0, f"least y|x|^2 - |y| sqrt(sum of squared products) over Kset: {gap:.4g}"
 
 
-def cones(problem: Problem) -> int:
+def number_of_cones(problem: Problem) -> int:
     """Order of the number of activation cones, n over d - 1."""
     return comb(problem.n, max(1, min(problem.d, problem.n) - 1))
 
@@ -137,7 +137,7 @@ def stays_on_faces(evidence: Evidence) -> tuple[bool | None, str]:
 @predicate("no saddle of G")
 def no_saddle(evidence: Evidence) -> tuple[bool | None, str]:
     """G has no saddle, by enumeration."""
-    if cones(evidence.problem) > MOST_CONES:
+    if number_of_cones(evidence.problem) > MOST_CONES:
         return None, f"n={evidence.problem.n}, d={evidence.problem.d} have too many cones to list"
     saddles = sum("saddle" in kind for kind in evidence.landscape.kinds)
     known = evidence.landscape.exact and evidence.landscape.zeros != "found"
@@ -179,7 +179,7 @@ class Margins:
 
 
 @lru_cache(maxsize=256)
-def _listed(data: bytes, n: int, d: int) -> tuple[Sides, Array, Sides]:
+def _faces_and_rays(data: bytes, n: int, d: int) -> tuple[Sides, Array, Sides]:
     """Sides of all faces, unit rays of the arrangement and their patterns."""
     X = np.frombuffer(data).reshape(n, d)
     N = X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -190,7 +190,7 @@ def _listed(data: bytes, n: int, d: int) -> tuple[Sides, Array, Sides]:
 
 def faces_of(problem: Problem) -> tuple[Sides, Array, Sides]:
     """Sides of all faces, unit rays of the arrangement of X and their patterns."""
-    return _listed(np.ascontiguousarray(problem.X).tobytes(), *problem.X.shape)
+    return _faces_and_rays(np.ascontiguousarray(problem.X).tobytes(), *problem.X.shape)
 
 
 def margins(problem: Problem) -> Margins:
@@ -226,9 +226,9 @@ def margins(problem: Problem) -> Margins:
 
 
 @predicate("negative neurons fade at the least-squares line (Assumption 6)")
-def fading(evidence: Evidence) -> tuple[bool | None, str]:
+def negative_neurons_fade(evidence: Evidence) -> tuple[bool | None, str]:
     """Assumption 6."""
-    if cones(evidence.problem) > MOST_CONES:
+    if number_of_cones(evidence.problem) > MOST_CONES:
         return None, f"n={evidence.problem.n}, d={evidence.problem.d} have too many cones to list"
     if not evidence.problem.X.any(axis=1).all():
         return False, "a sample is zero"

@@ -67,7 +67,7 @@ def extremal_by_patterns(problem: Problem) -> tuple[Array, Array]:
     return np.reshape(vectors, (-1, d)), np.array(values)
 
 
-def unmatched(found: Array, others: Array) -> int:
+def count_unmatched(found: Array, others: Array) -> int:
     """How many rows of ``found`` have no row of ``others`` within 1e-9."""
     if not len(found):
         return 0

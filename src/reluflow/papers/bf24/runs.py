@@ -26,7 +26,7 @@ EPS, EPS2, EPS3 = 0.25, 0.05, 0.05  # thresholds of the phases: time tau, norm, 
 
 
 @cache
-def converged(seed: int, m: int, kind: str = "balanced") -> Evidence:
+def converged_run(seed: int, m: int, kind: str = "balanced") -> Evidence:
     """A run on the A3c points to its end."""
     problem = datasets.a3c()
     net = initialize(problem, m, scale=1e-3, kind=kind, rng=seed)
@@ -35,7 +35,7 @@ def converged(seed: int, m: int, kind: str = "balanced") -> Evidence:
 
 
 @cache
-def phased(seed: int, m: int, log_scale: float = -14.0, kind: str = "dominated") -> Evidence:
+def run_in_phases(seed: int, m: int, log_scale: float = -14.0, kind: str = "dominated") -> Evidence:
     """Three points of Assumption 3 from a scale at which phases are well apart, densely recorded.
 
     Sixteen neurons with a < 0 start within angles 0.1 down to scale/20 of D*: these keep active
@@ -59,7 +59,9 @@ def phased(seed: int, m: int, log_scale: float = -14.0, kind: str = "dominated")
 
 
 @cache
-def aligning(seed: int, m: int, log_scale: float = np.log(1e-3), t_end: float = 3.0) -> Evidence:
+def aligning_run(
+    seed: int, m: int, log_scale: float = np.log(1e-3), t_end: float = 3.0
+) -> Evidence:
     """Early alignment on the three points of Figure 2, dominated start."""
     problem = datasets.three_points()
     net = initialize(problem, m, log_scale=log_scale, kind="dominated", rng=seed)
@@ -192,19 +194,19 @@ class Story:
     @cached_property
     def first(self) -> int | None:
         """First record from tau on."""
-        return _first(self.times >= self.tau)
+        return _first_true(self.times >= self.tau)
 
     @cached_property
     def second(self) -> int | None:
         """Record of tau2."""
-        return _first((self.mass >= self.eps2) & (self.times >= self.tau))
+        return _first_true((self.mass >= self.eps2) & (self.times >= self.tau))
 
     @cached_property
     def third(self) -> int | None:
         """Record of tau3."""
         if self.second is None:
             return None
-        found = _first(self.gap[self.second :] <= self.eps3)
+        found = _first_true(self.gap[self.second :] <= self.eps3)
         return None if found is None else self.second + found
 
     @cached_property
@@ -214,7 +216,7 @@ class Story:
         return np.array([p.pull_at(p.outputs(net)) @ p.X for net in self.path])
 
 
-def _first(true: Mask) -> int | None:
+def _first_true(true: Mask) -> int | None:
     return int(np.argmax(true)) if true.any() else None
 
 
@@ -272,10 +274,10 @@ def teacher_run(draw: int, m: int, scale: float, t_end: float) -> Trajectory:
     early = flow(problem, net, t_end=SETTLED, save=times, kinks=False, **rule)
     times = np.geomspace(SETTLED, t_end, 80)[1:] - SETTLED
     rule["on_branch"] = "leave"
-    return joined(early, flow(problem, early.final, t_end=t_end - SETTLED, save=times, **rule))
+    return join_runs(early, flow(problem, early.final, t_end=t_end - SETTLED, save=times, **rule))
 
 
-def joined(early: Trajectory, late: Trajectory) -> Trajectory:
+def join_runs(early: Trajectory, late: Trajectory) -> Trajectory:
     """A run and its continuation, whose first record (the last of the run) is left out."""
     keep = slice(int(late.times[0] == 0.0), None)
     before, after = early.path(), late.path()

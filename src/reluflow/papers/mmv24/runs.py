@@ -101,7 +101,7 @@ def long_run(seed: int, m: int, log_eps: float, toy: bool = True, tail: float = 
     return Evidence.of(problem, flow(problem, net, t_end=float(save[-1]), save=save))
 
 
-def aligned(problem: Problem, unit: Network, log_eps: float, t_end: float) -> Evidence:
+def run_with_kinks(problem: Problem, unit: Network, log_eps: float, t_end: float) -> Evidence:
     """The flow from exp(log_eps) times a start, recorded on a grid, at and beside every kink."""
     grid = np.linspace(0.0, t_end, 101)
     first = flow(problem, unit.scaled(log_eps), t_end=t_end, save=grid)
@@ -116,14 +116,14 @@ def scoped_run(seed: int, m: int, sep: bool = False) -> Evidence:
     """TOY6, or SEP data, from the scale that Eq. 28 asks for."""
     problem = datasets.separable(0.5, 8, 3, rng=seed) if sep else datasets.toy6(reduction="sum")
     unit = unit_start(problem, m, seed)
-    return aligned(problem, unit, Constants(problem, unit).log_eps_max() - 1.0, 6.0)
+    return run_with_kinks(problem, unit, Constants(problem, unit).log_eps_max() - 1.0, 6.0)
 
 
 @cache
 def practical_run(seed: int, m: int) -> Evidence:
     """TOY6 from 1e-6."""
     problem = datasets.toy6(reduction="sum")
-    return aligned(problem, unit_start(problem, m, seed), -6 * math.log(10.0), 2.0)
+    return run_with_kinks(problem, unit_start(problem, m, seed), -6 * math.log(10.0), 2.0)
 
 
 @cache
@@ -142,7 +142,7 @@ def near_run(seed: int, m: int, angle: float = 1e-2) -> Evidence:
     W[0] = np.linalg.norm(W[0]) * np.array([-math.cos(angle), math.sin(angle)])
     a[0] = np.linalg.norm(W[0])
     unit = Network(W, a, unit.log_scale)
-    return aligned(problem, unit, Constants(problem, unit).log_eps_max() - 1.0, 20.0)
+    return run_with_kinks(problem, unit, Constants(problem, unit).log_eps_max() - 1.0, 20.0)
 
 
 def sides(problem: Problem, net: Network) -> NDArray[np.int8]:
@@ -224,7 +224,7 @@ class Walk:
         return np.sign(self.c.start.a).astype(int)
 
     @cached_property
-    def wanted(self) -> NDArray[np.bool_]:
+    def own_samples(self) -> NDArray[np.bool_]:
         """Samples of a neuron's own sign, (m, n)."""
         return np.outer(self.sign, self.evidence.problem.y) > 0
 
@@ -261,9 +261,9 @@ class Walk:
                 active[sample[i]] = not active[sample[i]]
             yield Stay(j, since, last, active, True)
 
-    def trapped(self, stay: Stay) -> bool:
+    def is_trapped(self, stay: Stay) -> bool:
         """In S_+ (a > 0), S_- (a < 0) or S_dead."""
-        return not stay.active.any() or bool((stay.active == self.wanted[stay.neuron]).all())
+        return not stay.active.any() or bool((stay.active == self.own_samples[stay.neuron]).all())
 
     @cached_property
     def ends(self) -> NDArray[np.bool_]:
@@ -283,7 +283,7 @@ class Walk:
             wrong += int(((side != 0) & ((side > 0) != active)).sum())
         return wrong
 
-    def agree(self) -> Comparison:
+    def agreement(self) -> Comparison:
         """Records show the patterns that the located crossings lead to."""
         return equals(
             self.contradictions, 0, tolerance=0, what="recorded sides against the crossings"
@@ -293,7 +293,7 @@ class Walk:
     def t1(self) -> float:
         """When the last neuron is trapped; inf if one is not."""
         ends = [stay for stay in self.stays() if stay.open]
-        if not all(self.trapped(stay) for stay in ends):
+        if not all(self.is_trapped(stay) for stay in ends):
             return math.inf
         return max(stay.begin for stay in ends)
 
@@ -310,7 +310,7 @@ class Growth(Walk):
         """Neurons in S_+ and in S_- at the end, by sign."""
         found: dict[int, list[int]] = {1: [], -1: []}
         for stay in self.stays():
-            if stay.open and stay.active.any() and self.trapped(stay):
+            if stay.open and stay.active.any() and self.is_trapped(stay):
                 found[int(self.sign[stay.neuron])].append(stay.neuron)
         return {s: np.array(found[s], dtype=int) for s in (1, -1)}
 

@@ -141,12 +141,12 @@ class Course:
         return np.array([s[np.argmax(y[s])] for s in self.process.samples])
 
     @cached_property
-    def order_right(self) -> bool:
+    def fitted_in_order(self) -> bool:
         """Whether the samples were fitted in the predicted order."""
         return bool((np.diff(self.half_fits) > 0).all() and np.isfinite(self.half_fits).all())
 
     @cached_property
-    def carried(self) -> bool:
+    def carried_as_predicted(self) -> bool:
         """Whether the predicted neuron carries more than half of each of its samples at the end."""
         W, a = self.run.final.weights()
         parts = np.maximum(self.problem.X @ W.T, 0.0) * a / self.problem.y[:, None]

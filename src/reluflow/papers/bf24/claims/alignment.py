@@ -23,8 +23,14 @@ from reluflow.landscape import D, extremal_vectors, pattern
 from reluflow.landscape.constants import Constants, constants
 from reluflow.network import Network, initialize
 from reluflow.papers.bf24.claims.landscape import generic_data
-from reluflow.papers.bf24.data import MOST_CONES, cones, no_saddle, smooth_loss, stays_on_faces
-from reluflow.papers.bf24.runs import EPS, aligning, log_gain, log_total, ratios, state_at
+from reluflow.papers.bf24.data import (
+    MOST_CONES,
+    no_saddle,
+    number_of_cones,
+    smooth_loss,
+    stays_on_faces,
+)
+from reluflow.papers.bf24.runs import EPS, aligning_run, log_gain, log_total, ratios, state_at
 from reluflow.problem import Problem
 
 ROUNDING = 1e-13  # of <D, v>/|D|
@@ -63,7 +69,7 @@ def among_saddles(seed: int, m: int, log_scale: float | None = None, draws: int 
 
 def known_constants(problem: Problem) -> Constants:
     """Constants of Theorem 1, with a sentence where there are too many cones."""
-    if cones(problem) > MOST_CONES:
+    if number_of_cones(problem) > MOST_CONES:
         raise ReluflowError("too many activation cones for the constants of the theorem")
     return constants(problem)
 
@@ -77,7 +83,7 @@ def log_settling_time(known: Constants, alpha: float, factor: float = 4.0) -> fl
 NEEDS = ("path", "start", "time")
 ALIGN = [gradient_flow, smooth_loss, dominated_start, generic_data]
 SETTLING = [*ALIGN, no_saddle, stays_on_faces]
-ALIGNING: dict[str, Any] = {"needs": NEEDS, "example": aligning}
+ALIGNING: dict[str, Any] = {"needs": NEEDS, "example": aligning_run}
 SIZES: dict[str, Any] = {"quick": {"m": 200}, "full": {"m": 5000}}
 FAR_BELOW: dict[str, Any] = {
     "quick": {"m": 200, "log_scale": -320.0, "t_end": 120.0},
@@ -135,7 +141,7 @@ def outer_weights_stay(evidence: Evidence) -> Found:
     )
 
 
-def _too_short(tau: float) -> Hypothesis:
+def _reaches_tau(tau: float) -> Hypothesis:
     return Hypothesis("the run reaches tau", False, f"tau = {tau:.4g}")
 
 
@@ -164,7 +170,7 @@ def _small_enough(
 def neurons_align(evidence: Evidence) -> Found:
     """Theorem 1 (ii): at tau D(w, 0) is extremal or 0 and |D| - <D, v> <= c lambda^{eps|D|/Dmax},
     or v is anti-aligned; maxima for a > 0, minima for a < 0."""
-    return _aligned_at_tau(evidence, ALPHA0)
+    return _alignment_at_tau(evidence, ALPHA0)
 
 
 @claim(
@@ -190,18 +196,20 @@ def neurons_align(evidence: Evidence) -> Found:
 )
 def neurons_align_among_saddles(evidence: Evidence) -> Found:
     """Theorem 3 (ii): the same for Condition-2 neurons, which never have D = 0."""
-    return _aligned_at_tau(evidence, None)
+    return _alignment_at_tau(evidence, None)
 
 
-def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
+def _alignment_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
     """Theorems 1 and 3 (ii) at tau itself, with the constant of Eq. 37 or, without alpha_0, 40."""
     p, start = evidence.problem, evidence.first()
     known, log_lambda = known_constants(p), log_total(start)
     tau = known.alignment_time(log_lambda, EPS)
     if evidence.times[-1] < tau:
-        return Found((), [_too_short(tau)])
+        return Found((), [_reaches_tau(tau)])
     net = state_at(evidence, tau)
-    who = _condition(p, start, 0.0 if alpha_0 is None else np.sqrt(1 - alpha_0**2), alpha_0 is None)
+    who = _neurons_meeting_condition(
+        p, start, 0.0 if alpha_0 is None else np.sqrt(1 - alpha_0**2), alpha_0 is None
+    )
     grad, v = D(p, net.W)[who], ratios(net)[who]
     size = np.linalg.norm(grad, axis=1)
     zero = size <= 1e-12 * known.D_max
@@ -236,7 +244,9 @@ def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
     return Found(checks, [_small_enough(known, log_lambda, alpha_0 or 1.0), said], note)
 
 
-def _condition(problem: Problem, start: Network, wrong: float, strict: bool) -> NDArray[np.intp]:
+def _neurons_meeting_condition(
+    problem: Problem, start: Network, wrong: float, strict: bool
+) -> NDArray[np.intp]:
     """Neurons with <D, v> > -wrong |D| at the start; with ``strict`` only those with D != 0."""
     grad, v = D(problem, start.W), ratios(start)
     size, along = np.linalg.norm(grad, axis=1), np.sum(grad * v, axis=1)
@@ -261,18 +271,18 @@ def threshold_alone(evidence: Evidence) -> Found:
     For lambda below Eq. 22, or any number of the data and alpha_0, whatever eps. The proof meets a
     neuron that has not settled by tau with a larger constant in O(.), which this clause has not.
     """
-    return _settled_by_tau(evidence, EPS)
+    return _neurons_settled_by_tau(evidence, EPS)
 
 
-def _settled_by_tau(evidence: Evidence, eps: float) -> Found:
+def _neurons_settled_by_tau(evidence: Evidence, eps: float) -> Found:
     """The first clause of Theorem 1 (ii) at the tau of ``eps``, with its printed hypotheses."""
     p, start = evidence.problem, evidence.first()
     known, log_lambda = known_constants(p), log_total(start)
     tau = known.alignment_time(log_lambda, eps)
     if evidence.times[-1] < tau:
-        return Found((), [_too_short(tau)])
+        return Found((), [_reaches_tau(tau)])
     net = state_at(evidence, tau)
-    who = _condition(p, start, np.sqrt(1 - ALPHA0**2), False)
+    who = _neurons_meeting_condition(p, start, np.sqrt(1 - ALPHA0**2), False)
     size = np.linalg.norm(D(p, net.W), axis=1)[who]
     settled = (_kinds(evidence, pattern(p, net.W)[who]) != "") | (size <= 1e-12 * known.D_max)
     mean = np.exp(2 * (start.log_outer - log_lambda)).cumsum() * start.m
@@ -315,7 +325,7 @@ def _settled_by_tau(evidence: Evidence, eps: float) -> Found:
 def threshold_of_data_alone(evidence: Evidence) -> Found:
     """The same from a scale far below Eq. 22, at which all neurons settle for eps = 1/4, with a
     smaller eps: a threshold that does not know eps cannot be small enough."""
-    return _settled_by_tau(evidence, SMALL_EPS)
+    return _neurons_settled_by_tau(evidence, SMALL_EPS)
 
 
 @experiment(
@@ -330,10 +340,10 @@ def defect_slope(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]
     faster (1 - tanh(s) ~ 2 e^{-2 s} gives twice that). On Figure 2's data |D*| = D_max."""
     worst = []
     for log in logs:
-        known = constants(aligning(seed, m).problem)
+        known = constants(aligning_run(seed, m).problem)
         tau = known.alignment_time(log, EPS)
-        run = aligning(seed, m, log, tau)
-        who = _condition(run.problem, run.first(), 0.0, True)
+        run = aligning_run(seed, m, log, tau)
+        who = _neurons_meeting_condition(run.problem, run.first(), 0.0, True)
         who = who[run.first().a[who] > 0]
         grad, v = D(run.problem, run.end().W)[who], ratios(run.end())[who]
         along = np.sum(grad * v, axis=1) / np.linalg.norm(grad, axis=1)

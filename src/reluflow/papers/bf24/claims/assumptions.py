@@ -17,13 +17,13 @@ from reluflow.network import Network
 from reluflow.papers.bf24.data import (
     MOST_CONES,
     box_size,
-    cones,
     dominance,
     dominant_extremes,
     extreme_samples,
-    fading,
     in_boxes,
     margins,
+    negative_neurons_fade,
+    number_of_cones,
     positive_data,
 )
 from reluflow.papers.bf24.planar import extremal_by_patterns
@@ -37,7 +37,7 @@ def a3c_points(seed: int) -> Evidence:
 
 assumption("BF24-A3", in_boxes, example=a3c_points)
 assumption("BF24-A5", dominant_extremes, example=a3c_points)
-assumption("BF24-A6", fading, example=a3c_points)
+assumption("BF24-A6", negative_neurons_fade, example=a3c_points)
 
 
 @claim("BF24-A4", given=[positive_data, no_leak], example=a3c_points)
@@ -52,7 +52,7 @@ def one_extremal_vector(evidence: Evidence) -> Found:
         equals(moving.sum(), 1, tolerance=0, what="extremal vectors"),
         at_most(gaps.min(initial=np.inf) / size, 1e-12, what="distance to D* over |D*|"),
     ]
-    if cones(p) > MOST_CONES:
+    if number_of_cones(p) > MOST_CONES:
         return Found(checks, note="There are too many activation cones to compute D_max.")
     top = constants(p).D_max
     return Found([*checks, equals(top, size, tolerance=1e-12 * size, what="D_max, |D*|")])

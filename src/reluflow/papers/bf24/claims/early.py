@@ -27,7 +27,7 @@ from reluflow.papers.bf24.claims.alignment import (
     ALIGNING,
     ALPHA0,
     SIZES,
-    _condition,
+    _neurons_meeting_condition,
     _small_enough,
     among_saddles,
     known_constants,
@@ -35,7 +35,7 @@ from reluflow.papers.bf24.claims.alignment import (
 from reluflow.papers.bf24.claims.landscape import random_problems
 from reluflow.papers.bf24.data import no_saddle
 from reluflow.papers.bf24.planar import NONE, planar_constants, planar_faces, planar_sets
-from reluflow.papers.bf24.runs import EPS, aligning, log_total
+from reluflow.papers.bf24.runs import EPS, aligning_run, log_total
 from reluflow.problem import Problem, datasets
 
 TINY = -200.0  # log of a scale at which f is felt long after the neurons have turned
@@ -81,7 +81,7 @@ def constants_by_definition(seed: int, sets: int, eps: float = 0.25) -> list[Com
     ]
 
 
-def _without_saddle(
+def _problems_without_saddle(
     seed: int, sets: int, growing: bool = False
 ) -> list[tuple[Problem, ExtremalVectors]]:
     """Gaussian data of four samples in two and three dimensions whose G has no saddle.
@@ -109,7 +109,7 @@ def _without_saddle(
     return made
 
 
-def _evenly(problem: Problem, m: int, rng: np.random.Generator) -> Network:
+def _even_directions(problem: Problem, m: int, rng: np.random.Generator) -> Network:
     """m directions with either sign of the outer weight: evenly spaced in the plane, else drawn."""
     if problem.d == 2:
         angle = 2 * np.pi * (np.arange(m) + rng.random()) / m
@@ -133,12 +133,14 @@ def ends_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
     each takes the share of directions that its basin says (the flow from tiny starts counts)."""
     rng = np.random.default_rng(seed)
     wrong, worst, ends = 0, 0.0, 0
-    for problem, found in _without_saddle(seed, sets, growing=True):
+    for problem, found in _problems_without_saddle(seed, sets, growing=True):
         basins = found.basin_fractions
         if basins is None:
             raise ReluflowError("the extremal vectors have no basins: give basin_points above 0")
         moving = np.flatnonzero(np.abs(found.values) > 0)
-        run = flow(problem, _evenly(problem, m, rng), t_end=-0.5 * TINY / found.rates.max())
+        run = flow(
+            problem, _even_directions(problem, m, rng), t_end=-0.5 * TINY / found.rates.max()
+        )
         gap = run.final.directions[:, None] - found.vectors[None, moving]
         near = np.linalg.norm(gap, axis=2)
         end = np.where(near.min(axis=1) <= 1e-2, moving[near.argmin(axis=1)], -1)
@@ -169,7 +171,7 @@ def course_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
     """
     rng = np.random.default_rng(seed)
     met, apart, events = 0.0, 0.0, 0
-    for problem, found in _without_saddle(seed, sets):
+    for problem, found in _problems_without_saddle(seed, sets):
         start = initialize(problem, m, log_scale=TINY, kind="sphere", rng=rng)
         paths = align(problem, start).paths
         known = [e for j in range(m) for e in paths[j]]
@@ -276,15 +278,15 @@ def starts_well(seed: int, m: int, draws: int = 100_000) -> list[Comparison]:
     """Condition 1 on data under Assumption 4: every active neuron with a > 0 has it, alpha_0 = 1,
     a neuron put at w = 0 stays there, and of starts uniform in the ball (the paper's example, Eq.
     3 to 5) the share that has it is that of an integral over angles."""
-    start = aligning(seed, m)
+    start = aligning_run(seed, m)
     p, net = start.problem, start.first()
     active = np.flatnonzero((net.a > 0) & (p.X @ net.W.T > 0).any(axis=0))
-    missing = np.setdiff1d(active, _condition(p, net, 0.0, True))
+    missing = np.setdiff1d(active, _neurons_meeting_condition(p, net, 0.0, True))
     end = flow(p, Network(np.zeros((1, p.d)), np.ones(1), bias=p.bias), t_end=1.0).final
     shares = []
     for alpha_0 in (0.3, ALPHA0, 0.95):
         ball = initialize(p, draws, scale=1.0, kind="dominated", rng=seed)
-        seen = _condition(p, ball, np.sqrt(1 - alpha_0**2), False).size / draws
+        seen = _neurons_meeting_condition(p, ball, np.sqrt(1 - alpha_0**2), False).size / draws
         known = share_of_the_ball(p, alpha_0)
         error = 4 * np.sqrt(known * (1 - known) / draws)
         shares.append(equals(seen, known, tolerance=error, what=f"share, alpha_0 = {alpha_0:g}"))
@@ -300,7 +302,7 @@ def stays_where_it_can(seed: int, m: int) -> list[Comparison]:
     """Condition 2 along a flow whose G has saddles: some neurons have <D, v> > 0 at the start, and
     none leaves a face, by the rule to stay on a ridge."""
     run = among_saddles(seed, m, -20.0)
-    aligned = _condition(run.problem, run.first(), 0.0, True)
+    aligned = _neurons_meeting_condition(run.problem, run.first(), 0.0, True)
     return [
         at_least(aligned.size, 1, what="neurons with <D, v> > 0 at the start"),
         *as_found(patterns_freeze(run)).comparisons,

@@ -31,10 +31,10 @@ from reluflow.papers.bf24.data import (
 from reluflow.papers.bf24.runs import (
     SMALL_SCALE,
     Story,
-    converged,
+    converged_run,
     log_gain,
-    phased,
     ratios,
+    run_in_phases,
     state_at,
 )
 from reluflow.prediction.limit import limit
@@ -43,7 +43,7 @@ S = TypeVar("S", bound=Story)
 NEEDS = ("path", "start", "time")
 GROWTH = [gradient_flow, positive_data, dominant_extremes, half_square, no_leak, dominated_start]
 PHASED: dict[str, Any] = {
-    "example": phased,
+    "example": run_in_phases,
     "needs": NEEDS,
     "unchecked": [SMALL_SCALE],
     "quick": {"m": 200},
@@ -88,13 +88,13 @@ def _pair_defect(story: Story, i: int) -> float:
     v, who = ratios(story.path[i])[story.positive], story.positive
     # 1 - <v, v'> = |v - v'|^2/2 + (1 - |v|^2)/2 + (1 - |v'|^2)/2
     spread = max(float(np.sum((v - u) ** 2, axis=1).max()) for u in v)
-    return spread / 2 + float(_short(story, story.path[i], who).max())
+    return spread / 2 + float(_missing_norm2(story, story.path[i], who).max())
 
 
 @claim(
     "BF24-L4",
     needs=NEEDS,
-    example=converged,
+    example=converged_run,
     quick={"m": 200},
     full={"m": 5000},
     given=[gradient_flow, positive_data, half_square, no_leak, dominated_start],
@@ -127,14 +127,14 @@ def first_phase(evidence: Evidence) -> list[Comparison]:
             what="rise of log |a|, negative neurons",
         ),
         at_most(
-            max(_moved(net, start)[idle].max(initial=0.0) for net in story.path),
+            max(_relative_moves(net, start)[idle].max(initial=0.0) for net in story.path),
             ROUNDING,
             what="move of (w, a) over its size, neurons without active sample, whole run",
         ),
     ]
 
 
-def _moved(net: Network, start: Network) -> Array:
+def _relative_moves(net: Network, start: Network) -> Array:
     """Change of (w, a) of each neuron over its size at the start, 0 for one that stays at zero."""
     factor = np.exp(net.log_factors - start.log_factors)
     change = np.hypot(
@@ -149,17 +149,17 @@ def bundle_aligns(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison
     """Lemma 4: <D*, v_i> = |D*| - O(lambda^eps) at tau, as an exponent of the largest defect."""
     defects = []
     for log in logs:
-        story = Story(phased(seed, m, log))
+        story = Story(run_in_phases(seed, m, log))
         net, who = state_at(story.evidence, story.tau), story.positive
         v = ratios(net)[who]
         # 1 - <u, v> = |u - v|^2/2 + (1 - |v|^2)/2 with the unit u = D*/|D*|, as in _pair_defect
         off = np.sum((v - story.D_star / np.linalg.norm(story.D_star)) ** 2, axis=1)
-        defects.append(float((off + _short(story, net, who)).max()) / 2)
+        defects.append(float((off + _missing_norm2(story, net, who)).max()) / 2)
     slope = np.polyfit(np.array(logs), np.log(defects), 1)[0]
     return [at_least(slope, story.eps, what="exponent of max 1 - <D*, v_i>/|D*| at tau in lambda")]
 
 
-def _short(story: Story, net: Network, who: NDArray[np.bool_]) -> Array:
+def _missing_norm2(story: Story, net: Network, who: NDArray[np.bool_]) -> Array:
     """1 - |v|^2, which falls like 1/a^2 (Lemma 1): written so, nothing cancels."""
     short = 1 - np.sum(ratios(story.start)[who] ** 2, axis=1)
     return np.asarray(short * np.exp(-2 * log_gain(net, story.start)[who]))
@@ -187,7 +187,7 @@ def bundle_forms(story: Story) -> list[Comparison]:
 def bundle_tightens(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
     """Lemma 5: the largest pair defect at tau2 falls at least like lambda^{1 - eps}, and tau2 is
     -log(lambda)/|D*| plus a constant: its difference quotient is the first jump time of `limit`."""
-    stories = [Story(phased(seed, m, log)) for log in logs]
+    stories = [Story(run_in_phases(seed, m, log)) for log in logs]
     defects = [_pair_defect(s, s.second) for s in stories if s.second is not None]
     slope = np.polyfit(np.array(logs), np.log(defects), 1)[0]
     quotient = (_growth_time(stories[-1]) - _growth_time(stories[0])) / (logs[0] - logs[-1])
@@ -264,7 +264,7 @@ def aligned_by_tau(seed: int, m: int, logs: tuple[float, ...]) -> list[Compariso
     """Lemma 15: at tau <v, x_k> falls short of <D*, x_k>/|D*| by O(lambda^{eps/2}) at most."""
     short = []
     for log in logs:
-        story = Story(phased(seed, m, log))
+        story = Story(run_in_phases(seed, m, log))
         net = state_at(story.evidence, story.tau)
         reach = story.D_star @ story.problem.X.T / np.linalg.norm(story.D_star)
         short.append(float((reach - _products(story, net)).max()))

@@ -12,14 +12,14 @@ from reluflow.claims.run import as_found
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.landscape import D, G, constants, extremal_vectors, pattern
 from reluflow.landscape.result import ExtremalVectors
-from reluflow.papers.bf24.data import MOST_CONES, cones, faces_of
+from reluflow.papers.bf24.data import MOST_CONES, faces_of, number_of_cones
 from reluflow.papers.bf24.planar import (
     NONE,
+    count_unmatched,
     extremal_by_patterns,
     planar_constants,
     planar_faces,
     planar_sets,
-    unmatched,
 )
 from reluflow.problem import Problem, datasets
 
@@ -37,7 +37,7 @@ def random_problems(
     ]
 
 
-def listed(problem: Problem) -> ExtremalVectors:
+def extremal_without_basins(problem: Problem) -> ExtremalVectors:
     """Extremal vectors without their basins."""
     return extremal_vectors(problem, basin_points=0)
 
@@ -54,7 +54,7 @@ def least_independence(problem: Problem) -> float:
     )
 
 
-def on_the_border(problem: Problem) -> tuple[int, float]:
+def count_on_borders(problem: Problem) -> tuple[int, float]:
     """Faces whose D_u != 0 lies on the border of plus or minus their closed cone, and by how much
     the others miss it: the least |<D, x_k>|/(|D||x_k|) off the face."""
     faces, lines, sides = faces_of(problem)
@@ -79,12 +79,12 @@ def on_the_border(problem: Problem) -> tuple[int, float]:
 def generic_data(evidence: Evidence) -> tuple[bool | None, str]:
     """Assumption 2 as it is used; Lemma 11 follows from the margin delta_0 of Lemma 10."""
     p = evidence.problem
-    if p.n < p.d or cones(p) > MOST_CONES:
+    if p.n < p.d or number_of_cones(p) > MOST_CONES:
         return None, f"n={p.n}, d={p.d}: fewer samples than features or too many cones to list"
     if np.any(p.pull == 0) or least_independence(p) <= GENERIC:
         return False, "samples without pull, or dependent ones"
     known = constants(p)
-    bad, clear = on_the_border(p)
+    bad, clear = count_on_borders(p)
     least = min(clear, known.D_min, known.alpha_min, known.delta_0)
     return bad == 0 and least > GENERIC, f"least margin {least:.3g}"
 
@@ -93,7 +93,7 @@ def generic_data(evidence: Evidence) -> tuple[bool | None, str]:
 def gradients_avoid_borders(seed: int, sets: int) -> list[Comparison]:
     """Lemma 2: no D_u on the border of its cone; any d of the c_k x_k are independent."""
     problems = random_problems(seed, sets)
-    found = [on_the_border(p) for p in problems]
+    found = [count_on_borders(p) for p in problems]
     return [
         equals(sum(bad for bad, _ in found), 0, tolerance=0, what="faces with D_u on a border"),
         at_least(min(c for _, c in found), GENERIC, what="least distance of D_u to a border"),
@@ -119,7 +119,7 @@ def faces_survive(seed: int, sets: int, tries: int) -> list[Comparison]:
     rng = np.random.default_rng(seed + 1)
     lost, zeros, largest = 0, 0, 0.0
     for problem in random_problems(seed, sets):
-        found = listed(problem)
+        found = extremal_without_basins(problem)
         moving = np.abs(found.values) > 0
         known = constants(problem)
         norms = problem.norms
@@ -148,7 +148,7 @@ def faces_survive(seed: int, sets: int, tries: int) -> list[Comparison]:
     ]
 
 
-def sampled_kinds(
+def kinds_by_sampling(
     problem: Problem, found: ExtremalVectors, rng: np.random.Generator, draws: int = 400
 ) -> list[str]:
     """Kind of each listed vector by values of G around it alone: max, min, flat or saddle.
@@ -183,7 +183,7 @@ def extremal_by_definition(seed: int, sets: int) -> list[Comparison]:
     groups = [(leak, d) for leak in (0.0, 0.2) for d in (2, 3)]
     for leak, d in groups:
         for problem in random_problems(seed, sets, d=d, leak=leak):
-            found = listed(problem)
+            found = extremal_without_basins(problem)
             moving = np.abs(found.values) > 0
             W, values = found.vectors[moving], found.values[moving]
             grad = D(problem, W)
@@ -191,11 +191,11 @@ def extremal_by_definition(seed: int, sets: int) -> list[Comparison]:
             side = np.sign(values)[:, None] * pattern(problem, W)
             wrong += int(np.count_nonzero((pattern(problem, grad) != side).any(axis=1)))
             all_vectors, all_values = extremal_by_patterns(problem)
-            missing += unmatched(all_vectors, W)
-            excess += unmatched(W, all_vectors) + abs(len(W) - len(all_vectors))
+            missing += count_unmatched(all_vectors, W)
+            excess += count_unmatched(W, all_vectors) + abs(len(W) - len(all_vectors))
             if len(values) == len(all_values):
                 off = max(off, float(np.abs(np.sort(values) - np.sort(all_values)).max(initial=0)))
-            seen = np.array(sampled_kinds(problem, found, rng))
+            seen = np.array(kinds_by_sampling(problem, found, rng))
             mistaken += int(np.count_nonzero((seen != np.array(found.kinds))[moving]))
             count += len(values)
     return [
@@ -216,8 +216,8 @@ def kinds_of_extrema(seed: int, sets: int) -> list[Comparison]:
     rng = np.random.default_rng(seed + 1)
     count, wrong = {"max": 0, "min": 0}, {"max": 0, "min": 0}
     for problem in random_problems(seed, sets):
-        found = listed(problem)
-        seen = sampled_kinds(problem, found, rng)
+        found = extremal_without_basins(problem)
+        seen = kinds_by_sampling(problem, found, rng)
         for kind, value, face in zip(seen, found.values, found.faces, strict=True):
             if kind in count and value != 0:
                 count[kind] += 1
@@ -236,7 +236,7 @@ def one_sign_around(seed: int, sets: int, tries: int) -> list[Comparison]:
     worst, faces = -np.inf, 0
     draws = random_problems(seed, 4 * sets, 4, 2) + random_problems(seed, 4 * sets, 4, 3)
     for problem in draws:
-        found = listed(problem)
+        found = extremal_without_basins(problem)
         if any("saddle" in kind for kind in found.kinds):
             continue
         limit = constants(problem).delta_0
@@ -263,7 +263,8 @@ def one_sign_around(seed: int, sets: int, tries: int) -> list[Comparison]:
 def some_extremal_vector(seed: int, sets: int) -> Comparison:
     """At least one extremal vector exists."""
     fewest = min(
-        int(np.count_nonzero(np.abs(listed(p).values) > 0)) for p in random_problems(seed, sets)
+        int(np.count_nonzero(np.abs(extremal_without_basins(p).values) > 0))
+        for p in random_problems(seed, sets)
     )
     return at_least(fewest, 1, what="fewest extremal vectors of a set")
 

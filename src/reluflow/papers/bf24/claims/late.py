@@ -22,8 +22,8 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, e
 from reluflow.landscape import D, pattern
 from reluflow.network import Network
 from reluflow.papers.bf24.claims.growth import GROWTH, PHASED, RATE, story_check
-from reluflow.papers.bf24.data import fading, margins
-from reluflow.papers.bf24.runs import Story, phased, ratios
+from reluflow.papers.bf24.data import margins, negative_neurons_fade
+from reluflow.papers.bf24.runs import Story, ratios, run_in_phases
 
 ROUNDING = 1e-13  # of losses near 1, below which their excess over the limit says nothing
 
@@ -68,7 +68,7 @@ class Late(Story):
         return self.spectrum[0] * float(np.linalg.norm(self.beta)) / 2
 
     @cached_property
-    def turned(self) -> float:
+    def total_push(self) -> float:
         """Integral of |D^t| from tau3 on, by the trapezoidal rule (an upper bound: convex)."""
         sizes = np.linalg.norm(self.residual[self.records.start :], axis=1)
         return float(np.trapezoid(sizes, self.since))
@@ -76,16 +76,16 @@ class Late(Story):
     @cached_property
     def eps4(self) -> float:
         """How far theta may move after tau3 by Lemma 24, J the integral of |D|."""
-        J, a = self.turned, self.anchor.weights()[1]
+        J, a = self.total_push, self.anchor.weights()[1]
         positive = np.hypot(np.expm1(J), np.expm1(J) + J) * np.linalg.norm(a[self.positive])
         return float(positive + (2 + 2 * J) * math.sqrt(2) * np.linalg.norm(a[self.negative]))
 
 
-LATE: dict[str, Any] = {"given": [*GROWTH, fading], **PHASED}
+LATE: dict[str, Any] = {"given": [*GROWTH, negative_neurons_fade], **PHASED}
 EPS3S: dict[str, Any] = {"m": 100, "eps3": (1e-4, 1e-5)}
 
 
-def mixed(story: Late, net: Network) -> NDArray[np.bool_]:
+def mixed_neurons(story: Late, net: Network) -> NDArray[np.bool_]:
     """Neurons with active and inactive samples."""
     side = pattern(story.problem, net.W)
     on, off = (side > 0).any(axis=1), (side < 0).any(axis=1)
@@ -113,7 +113,7 @@ def mixed_neurons_fade(story: Late) -> Found:
     c4 is a least value of <D~_u, w>/|w| over mixed cones shrunk by a constant that the paper
     leaves open; that over the rays of these cones takes its place.
     """
-    masks = [mixed(story, story.path[i]) for i in story.records]
+    masks = [mixed_neurons(story, story.path[i]) for i in story.records]
     new = sum(int(np.count_nonzero(b & ~a)) for a, b in pairwise(masks))
     logs = np.array(
         [
@@ -183,21 +183,21 @@ def excess_decays(story: Late) -> Found:
 def push_is_integrable(story: Late) -> Comparison:
     """Lemma 23: the integral of |D| after tau3 is at most 2 sigma_max eps3 / a."""
     bound = 2 * story.spectrum[1] * story.eps3 / story.rate
-    return at_most(story.turned, bound, what="integral of |D| after tau3")
+    return at_most(story.total_push, bound, what="integral of |D| after tau3")
 
 
 @experiment("BF24-L23", part="rate", quick=EPS3S, **RATE)
 def push_is_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:
     """Lemma 23: the integral of |D| shrinks at least like eps3."""
-    stories = [Late(phased(seed, m), eps3=e) for e in eps3]
-    slope = _exponents(stories, np.array([[s.turned] for s in stories]))[0]
+    stories = [Late(run_in_phases(seed, m), eps3=e) for e in eps3]
+    slope = _exponents(stories, np.array([[s.total_push] for s in stories]))[0]
     return [at_least(slope, 0.95, what="exponent of the integral of |D| in eps3")]
 
 
 @experiment("BF24-L24", part="rate", quick=EPS3S, **RATE)
 def moves_are_of_order_eps3(seed: int, m: int, eps3: tuple[float, ...]) -> list[Comparison]:
     """Lemma 24: relative moves of a, w and v of the positive neurons shrink at least like eps3."""
-    stories = [Late(phased(seed, m), eps3=e) for e in eps3]
+    stories = [Late(run_in_phases(seed, m), eps3=e) for e in eps3]
     slopes = _exponents(stories, np.array([_moves(s)[:3] for s in stories]))
     return [
         at_least(slope, 0.95, what=f"exponent of the move of {name} in eps3")
@@ -234,7 +234,7 @@ def _moves(story: Late) -> Array:
 @story_check("third", kind=Late)
 def neurons_stay(story: Late) -> list[Comparison]:
     """Lemma 24: with J the integral of |D|: a moves by e^J - 1, w by e^J + J - 1, v by 2 J."""
-    J, worst = story.turned, _moves(story)
+    J, worst = story.total_push, _moves(story)
     return [
         at_most(worst[0], np.expm1(J), what="relative move of a, positive neurons"),
         at_most(worst[1], np.expm1(J) + J, what="move of w over a, positive neurons"),
@@ -255,6 +255,6 @@ def neighbourhood_is_kept(story: Late) -> list[Comparison]:
     far = max(moved(story.anchor, story.path[i]) for i in story.records)
     return [
         at_most(far, story.eps4, what="|theta - theta at tau3|, eps4 of the proof"),
-        at_least(min(cosines), cosines[0] - 2 * story.turned, what="least <v, x_k>/|x_k|"),
+        at_least(min(cosines), cosines[0] - 2 * story.total_push, what="least <v, x_k>/|x_k|"),
         at_least(min(cosines), 0.0, what="which is positive"),
     ]

@@ -28,13 +28,13 @@ from reluflow.papers.bf24.data import (
     at_rest,
     dominance,
     dominant_extremes,
-    fading,
     in_boxes,
     least_squares,
     margins,
+    negative_neurons_fade,
     positive_data,
 )
-from reluflow.papers.bf24.runs import SMALL_SCALE, converged, log_total
+from reluflow.papers.bf24.runs import SMALL_SCALE, converged_run, log_total
 from reluflow.problem import Problem
 
 SCALES = (-10.0, -40.0, -400.0)  # logarithms
@@ -42,7 +42,7 @@ QUICK_SETS: dict[str, Any] = {"sets": 3, "m": 60, "d": 2}
 FULL_SETS: dict[str, Any] = {"sets": 20, "m": 500}
 
 
-def settled_scales(gaps: dict[float, float]) -> Hypothesis:
+def gap_stays_open(gaps: dict[float, float]) -> Hypothesis:
     """lambda below a threshold that is said to exist: what is seen from smaller and smaller ones.
 
     It counts as met where the gap does not fall with the scale, so that no threshold closes it.
@@ -63,7 +63,7 @@ def some_positive_neuron(evidence: Evidence) -> tuple[bool, str]:
 
 
 LINE = [in_boxes, no_leak, square_loss, dominated_start, some_positive_neuron, at_rest]
-CONVERGED: dict[str, Any] = {"example": converged, "full": {"m": 5000}}
+CONVERGED: dict[str, Any] = {"example": converged_run, "full": {"m": 5000}}
 
 
 @claim(
@@ -123,7 +123,7 @@ def learns_the_line_everywhere(evidence: Evidence) -> Found:
         gaps[log_lambda + less] = float(np.abs(net.evaluate(-p.X, p.leak) + line).max())
     return Found(
         [at_most(min(gaps.values()), 1e-6, what="|f(-x_k) - <beta*, -x_k>|, least of all runs")],
-        [settled_scales(gaps)],
+        [gap_stays_open(gaps)],
     )
 
 
@@ -133,7 +133,7 @@ def learns_the_line_everywhere(evidence: Evidence) -> Found:
     given=[
         positive_data,
         dominant_extremes,
-        fading,
+        negative_neurons_fade,
         no_leak,
         square_loss,
         dominated_start,
@@ -159,7 +159,7 @@ def one_bundle(evidence: Evidence) -> list[Comparison]:
 
 
 @cache
-def ends(
+def ends_of_flows(
     seed: int, sets: int, m: int, d: int, log_scale: float = -10.0
 ) -> list[tuple[Problem, Network]]:
     """Ends of flows on random sets that satisfy Assumptions 4 and 5, dominated start."""
@@ -190,7 +190,7 @@ def _line_gap(problem: Problem, net: Network, X: Array) -> float:
 @experiment("BF24-T4", form="repaired", quick=QUICK_SETS, full=FULL_SETS)
 def line_in_the_cone(seed: int, sets: int, m: int, d: int) -> Found:
     """Theorem 4: the end equals <beta*, x> on the cone of the data, at positive loss."""
-    found = ends(seed, sets, m, d)
+    found = ends_of_flows(seed, sets, m, d)
     inside = [np.random.default_rng(0).dirichlet(np.ones(p.n), 100) @ p.X for p, _ in found]
     gaps = [_line_gap(p, net, X) for (p, net), X in zip(found, inside, strict=True)]
     losses = [np.mean((p.outputs(net) - p.y) ** 2) for p, net in found]
@@ -199,7 +199,7 @@ def line_in_the_cone(seed: int, sets: int, m: int, d: int) -> Found:
             at_most(max(gaps), 1e-6, what=f"|f - <beta*, x>| on the cone of the data, d = {d}"),
             at_least(min(losses), 1e-3, what="least mean squared error"),
         ],
-        _assumed(found),
+        _assumptions_4_to_6(found),
     )
 
 
@@ -217,7 +217,7 @@ def line_without_fading(seed: int, sets: int, m: int, d: int) -> Found:
     return Found(found.comparisons, found.hypotheses[:1])
 
 
-def _assumed(found: list[tuple[Problem, Network]]) -> list[Hypothesis]:
+def _assumptions_4_to_6(found: list[tuple[Problem, Network]]) -> list[Hypothesis]:
     """Assumptions 4 to 6 on all the data."""
     about = [Evidence.of(p) for p, _ in found]
     least = min(margins(p).least for p, _ in found)
@@ -230,7 +230,11 @@ def _assumed(found: list[tuple[Problem, Network]]) -> list[Hypothesis]:
             both,
             f"least inner product {products:.3g}, least margin of Assumption 5 {gap:.3g}",
         ),
-        Hypothesis("Assumption 6", all(fading(e).ok for e in about), f"least margin {least:.3g}"),
+        Hypothesis(
+            "Assumption 6",
+            all(negative_neurons_fade(e).ok for e in about),
+            f"least margin {least:.3g}",
+        ),
     ]
 
 
@@ -240,21 +244,21 @@ def line_everywhere(seed: int, sets: int, m: int, d: int) -> Found:
 
     The theorem leaves its threshold of lambda open: runs from ever smaller scales end alike.
     """
-    runs = {log: ends(seed, sets, m, d, log) for log in SCALES}
+    runs = {log: ends_of_flows(seed, sets, m, d, log) for log in SCALES}
     gaps = {log: min(_line_gap(p, net, -p.X) for p, net in runs[log]) for log in SCALES}
     inside = max(_line_gap(p, net, p.X) for found in runs.values() for p, net in found)
     return Found(
         [at_most(min(gaps.values()), 1e-6, what="|f(-x_k) - <beta*, -x_k>|, least of all runs")],
         [
-            *_setting(runs[SCALES[0]]),
-            *_assumed(runs[SCALES[0]]),
-            settled_scales(gaps),
+            *_setting_of_section_4(runs[SCALES[0]]),
+            *_assumptions_4_to_6(runs[SCALES[0]]),
+            gap_stays_open(gaps),
             _at_the_line(inside),
         ],
     )
 
 
-def _setting(found: list[tuple[Problem, Network]]) -> list[Hypothesis]:
+def _setting_of_section_4(found: list[tuple[Problem, Network]]) -> list[Hypothesis]:
     """Loss and activation of Section 4, |a| >= |w| (kept by the flow, Lemma 1)."""
     about = [Evidence.of(p, start=net) for p, net in found]
     return [

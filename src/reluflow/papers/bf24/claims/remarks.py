@@ -17,10 +17,10 @@ from reluflow.gradientflow.flow import flow
 from reluflow.gradientflow.stops import loss_below
 from reluflow.network import Network, initialize
 from reluflow.optimum.stationarity import stationarity
-from reluflow.papers.bf24.claims.line import FULL_SETS, ends
+from reluflow.papers.bf24.claims.line import FULL_SETS, ends_of_flows
 from reluflow.papers.bf24.data import faces_of, least_squares
 from reluflow.papers.bf24.planar import planar_faces
-from reluflow.papers.bf24.runs import converged, neurons_in_effect, teacher_run
+from reluflow.papers.bf24.runs import converged_run, neurons_in_effect, teacher_run
 from reluflow.problem import Problem, datasets
 
 STEP = (
@@ -44,7 +44,7 @@ def kind_of_end(seed: int, m: int) -> list[Comparison]:
     """
     rng, made = np.random.default_rng(seed), []
     for kind in ("dominated", "balanced"):
-        evidence = converged(seed, m, kind)
+        evidence = converged_run(seed, m, kind)
         end = stationarity(evidence.problem, evidence.end())
         escape = end.escape
         made.append(at_most(end.relative, 1e-7, what=f"relative residual, {kind} start"))
@@ -52,13 +52,13 @@ def kind_of_end(seed: int, m: int) -> list[Comparison]:
             made.append(equals(end.local == "minimum", 1, tolerance=0, what="local minimum"))
             X, W = evidence.problem.X, evidence.end().weights()[0]
             reach = 0.5 * np.min(np.abs(W @ X.T) / np.linalg.norm(X, axis=1), axis=1)
-            low, high = changes(evidence.problem, evidence.end(), reach, rng)
+            low, high = changes_of_loss(evidence.problem, evidence.end(), reach, rng)
             made.append(at_least(low, -1e-15, what="least change of the loss, perturbed"))
             made.append(at_least(high, 1e-14, what="largest change of the loss, perturbed"))
     W, a = evidence.end().weights()
     zero = Network(np.vstack([W, np.zeros(2)]), np.append(a, 0.0), bias=evidence.problem.bias)
     beside = stationarity(evidence.problem, zero)
-    drop = changes(evidence.problem, zero, 1e-2 * (np.arange(zero.m) == zero.m - 1), rng)[0]
+    drop = changes_of_loss(evidence.problem, zero, 1e-2 * (np.arange(zero.m) == zero.m - 1), rng)[0]
     return [
         *made,
         at_least(escape, 1e-3, what="largest |G|: a zero neuron would grow"),
@@ -67,7 +67,7 @@ def kind_of_end(seed: int, m: int) -> list[Comparison]:
     ]
 
 
-def changes(
+def changes_of_loss(
     problem: Problem, net: Network, reach: Array, rng: np.random.Generator, tries: int = 200
 ) -> tuple[float, float]:
     """Least and largest change of the loss when (w_j, a_j) moves by reach_j, in random ways."""
@@ -181,7 +181,7 @@ def best_with_its_neurons(seed: int, sets: int, m: int) -> Found:
     """D4: the end, one neuron in effect, against the best fit with one neuron (all patterns)."""
     rows: list[tuple[str, Problem, Network | None]]
     rows = [("three-points", datasets.three_points(), None), ("a3c", datasets.a3c(), None)]
-    rows += [(f"box {i}", p, net) for i, (p, net) in enumerate(ends(seed, sets, m, 2))]
+    rows += [(f"box {i}", p, net) for i, (p, net) in enumerate(ends_of_flows(seed, sets, m, 2))]
     table, worst = [], 0.0
     for name, problem, net in rows:
         if net is None:
@@ -268,7 +268,7 @@ def start_of_any_width(seed: int, m: int) -> list[Comparison]:
     return made
 
 
-def best_found(problem: Problem, k: int, starts: int, rng: np.random.Generator) -> float:
+def search_best_fit(problem: Problem, k: int, starts: int, rng: np.random.Generator) -> float:
     """Least mean squared error of k ReLU neurons (d = 2) over local searches from random ones."""
     from scipy.optimize import least_squares
 
@@ -297,7 +297,7 @@ def best_found(problem: Problem, k: int, starts: int, rng: np.random.Generator) 
 
 
 @cache
-def _end(draw: int, m: int) -> tuple[Problem, int, float]:
+def _end_of_draw(draw: int, m: int) -> tuple[Problem, int, float]:
     run = teacher_run(draw, m, 1e-3, 2000.0)
     return run.problem, neurons_in_effect(run.final), float(run.loss[-1])
 
@@ -320,8 +320,8 @@ def best_of_several(seed: int, draws: tuple[int, ...], m: int, starts: int) -> F
     rng = np.random.default_rng(seed)
     table, worst = [], 0.0
     for draw in draws:
-        problem, k, mse = _end(draw, m)
-        best = best_found(problem, k, starts, rng)
+        problem, k, mse = _end_of_draw(draw, m)
+        best = search_best_fit(problem, k, starts, rng)
         table.append(f"draw {draw}: {k} neurons, {mse:.5f} against {best:.5f}")
         worst = max(worst, mse / best - 1)
     note = "Mean squared error of the end against the best found: " + "; ".join(table) + "."

@@ -115,7 +115,7 @@ def figure3(
         "jumps": made.phases.jumps,
         "plateaus": made.phases.plateaus,
     }
-    seen = seen_in(made)
+    seen = compare_with_figure(made)
     summary = [
         f"{m:,} neurons: {made.run.status}",
         f"{made.bundles[-1]} neurons in effect at the end, mean squared error "
@@ -143,7 +143,7 @@ def figure3(
     return Drawn(pictures, numbers, summary, seen, _caption(made, draw), films)
 
 
-def seen_in(made: Course) -> list[Comparison]:
+def compare_with_figure(made: Course) -> list[Comparison]:
     """What a reader must see in the five rows."""
     problem, states = made.run.problem, made.states
     grid = np.linspace(-1.0, 1.0, 401)

@@ -98,7 +98,7 @@ def active(problem: Problem, net: Network) -> NDArray[np.bool_]:
     return np.asarray(problem.X @ net.W.T > 0)
 
 
-def mixed(problem: Problem, net: Network) -> int:
+def count_mixed(problem: Problem, net: Network) -> int:
     """Neurons that are active on some samples and not on others."""
     on = active(problem, net)
     return int(np.count_nonzero(on.any(axis=0) & ~on.all(axis=0)))
@@ -145,7 +145,7 @@ def three_points_run(m: int, scale: float, lr: float, steps: int, seed: int) -> 
     """
     problem = datasets.three_points(loss="square")
     net = initialize(problem, m, scale=scale, rng=seed)
-    observe = ["outputs", Observable("mixed", mixed)]
+    observe = ["outputs", Observable("mixed", count_mixed)]
     curve = descend(problem, net, lr=lr, steps=steps, save=geometric(1.02), observe=observe)
     begins, settles = phases(curve, tol=DONE), phases(curve, tol=LEFT)
     if len(begins.plateaus) != 2 or settles.convergence is None:
@@ -188,7 +188,7 @@ def figure2(*, m: int, scale: float, lr: float, steps: int, m_film: int, seed: i
         Picture([_loss_curve(made)], name="loss", width=6.5, height=3.6),
     ]
     numbers = _numbers(made)
-    told = _summary(made, numbers), seen(made, scale, lr), _caption(numbers)
+    told = _summary(made, numbers), compare_with_figure(made, scale, lr), _caption(numbers)
     return Drawn(pictures, numbers, *told, films=film(m_film, scale, lr, steps, seed))
 
 
@@ -242,12 +242,12 @@ def _numbers(made: ThreePoints) -> dict[str, Any]:
         "mixed_last_at": int(made.curve.steps[seen_mixed[-1]]) if seen_mixed.size else 0,
         "active_on_all": int(np.count_nonzero(on.all(axis=0))),
         "active_on_none": int(np.count_nonzero(~on.any(axis=0))),
-        "active_on_some": mixed(made.problem, final),
+        "active_on_some": count_mixed(made.problem, final),
         "cost": dict(made.run.cost),
     }
 
 
-def seen(made: ThreePoints, scale: float, lr: float) -> list[Comparison]:
+def compare_with_figure(made: ThreePoints, scale: float, lr: float) -> list[Comparison]:
     """What a reader must see: all angles, then one ray, then near the line, then on it."""
     problem, (start, grown, near, final) = made.problem, made.states
     known = problem.known
@@ -289,7 +289,9 @@ def seen(made: ThreePoints, scale: float, lr: float) -> list[Comparison]:
             1e-3,
             what=f"neurons active on some samples from step {UNMIXED:,} on, share",
         ),
-        equals(mixed(problem, final), 0, tolerance=0, what="end: neurons active on some samples"),
+        equals(
+            count_mixed(problem, final), 0, tolerance=0, what="end: neurons active on some samples"
+        ),
         equals(idle, 0.0, tolerance=0.0, what="end: move of neurons that never were active"),
         equals(
             np.mean((final(problem.X) - problem.y) ** 2),

@@ -156,7 +156,7 @@ def early_law(problem: Problem, turn: Turn, signs: Array, unit: float) -> Array:
     return np.asarray(unit * signs[turn.rows, None] * law)
 
 
-def recorded(turns: Sequence[Turn]) -> Hypothesis:
+def some_velocities(turns: Sequence[Turn]) -> Hypothesis:
     """There is something to measure."""
     return Hypothesis(
         "seven records at equal distances, without a kink between them",
@@ -187,7 +187,7 @@ def follows_early_law(evidence: Evidence) -> Found:
                 what="|d(w/|w|)/dt - sign(a) P x_a|, measured",
             )
         ],
-        [recorded(turns)],
+        [some_velocities(turns)],
         f"The law itself is up to {fastest / c.unit:.3g}.",
     )
 
@@ -227,6 +227,6 @@ def projections_follow(evidence: Evidence) -> Found:
         turns.append(turn)
     return Found(
         [at_most(worst[0], 1.0, error=worst[1], what="gap of a projection over 2 n X_max max|f|")],
-        [recorded(turns)],
+        [some_velocities(turns)],
         f"Measured up to max|f| = {largest:.3g}.",
     )

@@ -173,11 +173,11 @@ def waiting_and_leaving(seed: int) -> list[Comparison]:
     residuals = [residual(problem, partial(path, since=since), times) for since in waits]
     ends = [float(problem.outputs(path(end, since))[0]) for since in waits]
     left = flow(problem, net, t_end=end, save=times, on_branch="leave", rtol=1e-11)
-    gap = max(_apart(n, path(float(t), 0.0)) for n, t in zip(left.path(), times, strict=True))
+    gap = max(_distance(n, path(float(t), 0.0)) for n, t in zip(left.path(), times, strict=True))
     stays = flow(problem, net, t_end=end, on_branch="stay").final
     still = descend(problem, net, lr=1e-3, steps=round(end / 1e-3)).final
     off = [
-        _apart(
+        _distance(
             descend(
                 problem, _step(problem, net, eta, 1.0), lr=eta, steps=round(end / eta) - 1
             ).final,
@@ -194,13 +194,13 @@ def waiting_and_leaving(seed: int) -> list[Comparison]:
         at_least(min(ends[:2]), 0.5, what="f at t = 2 of those that leave S_dead: not regular"),
         equals(ends[2], 0.0, tolerance=0.0, what="f at t = 2 of the one that waits: regular"),
         at_most(gap, 1e-8, what="leaving branch: |flow - closed form|"),
-        equals(_apart(stays, net), 0.0, tolerance=0.0, what="waiting branch of the flow"),
-        equals(_apart(still, net), 0.0, tolerance=0.0, what="movement of descent, phi'(0) = 0"),
+        equals(_distance(stays, net), 0.0, tolerance=0.0, what="waiting branch of the flow"),
+        equals(_distance(still, net), 0.0, tolerance=0.0, what="movement of descent, phi'(0) = 0"),
         at_most(max(off), 2.0, what="descent with phi'(0) = 1 off the leaving branch, over eta"),
     ]
 
 
-def _apart(one: Network, two: Network) -> float:
+def _distance(one: Network, two: Network) -> float:
     """Largest difference of two networks in an entry."""
     (W, a), (V, b) = one.weights(), two.weights()
     return max(float(np.abs(W - V).max()), float(np.abs(a - b).max()))

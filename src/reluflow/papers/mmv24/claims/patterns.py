@@ -67,14 +67,14 @@ def leaves_patterns(evidence: Evidence) -> Found:
         "some neuron is outside its traps and has a dwell time to spend before T", bool(ratios)
     )
     longest = at_most(max(ratios, default=np.nan), 1.0, what="longest stay over its bound")
-    return Found([longest, walk.agree()], [some])
+    return Found([longest, walk.agreement()], [some])
 
 
 def stays_over_bound(walk: Walk, form: str) -> list[float]:
     """Stays outside the traps over dwell(n_a), where that much time is left before T."""
     ratios = []
     for stay in walk.stays():
-        if walk.trapped(stay) or stay.begin > walk.c.T:
+        if walk.is_trapped(stay) or stay.begin > walk.c.T:
             continue
         bound = walk.c.dwell(int(stay.active.sum()), form)
         if stay.begin + bound <= walk.c.T:
@@ -105,13 +105,13 @@ def avoids_cap(evidence: Evidence) -> Found:
 def most_in_cap(walk: Walk, zeta: float) -> int:
     """Largest number of neurons, over records until T, in the zeta-cap of the other class."""
     return max(
-        int((_beside(walk, net)[0] & (_beside(walk, net)[1] <= zeta)).sum())
+        int((_place_beside_cap(walk, net)[0] & (_place_beside_cap(walk, net)[1] <= zeta)).sum())
         for net, t in zip(walk.evidence.path(), walk.evidence.times, strict=True)
         if t <= walk.c.T
     )
 
 
-def _beside(walk: Walk, net: Network) -> tuple[NDArray[np.bool_], Array, Array]:
+def _place_beside_cap(walk: Walk, net: Network) -> tuple[NDArray[np.bool_], Array, Array]:
     """Whether neurons are ahead of the sum x_other, sin^2 of the angle to it, and its cosine."""
     axes = np.array([walk.c.sums[-s] / np.linalg.norm(walk.c.sums[-s]) for s in (1, -1)])
     axis = axes[np.where(walk.sign > 0, 0, 1)]
@@ -127,8 +127,8 @@ def _speeds_beside_cap(walk: Walk, zeta: float) -> list[float]:
     for net, t in zip(walk.evidence.path(), walk.evidence.times, strict=True):
         if t > walk.c.T:
             break
-        _, sine2, cosine = _beside(walk, net)
-        inside = ((net.W @ p.X.T > 0) == ~walk.wanted).all(axis=1) & (sine2 > zeta)
+        _, sine2, cosine = _place_beside_cap(walk, net)
+        inside = ((net.W @ p.X.T > 0) == ~walk.own_samples).all(axis=1) & (sine2 > zeta)
         if last is not None and t - last[0] <= FAR:
             continue  # too near for a quotient
         if last is not None:
@@ -159,7 +159,7 @@ def larger_zeta_dwell(evidence: Evidence) -> Found:
         [
             at_most(longest["meant"], 1.0, what="longest stay over its bound, zeta = min"),
             at_least(longest["printed"], 1.0, what="longest stay over its bound, zeta = max"),
-            walk.agree(),
+            walk.agreement(),
         ]
     )
 
@@ -229,13 +229,13 @@ def trapped_in_time(evidence: Evidence) -> Found:
     walk = Walk(evidence)
     c, bound = walk.c, walk.c.t1_bound()
     late = sum(
-        not walk.trapped(stay)
+        not walk.is_trapped(stay)
         for stay in walk.stays()
         if stay.begin <= bound < stay.end or (stay.open and stay.end <= bound)
     )
     dead = ~walk.ends.any(axis=1)
-    outside = ~dead & ~(walk.ends == walk.wanted).all(axis=1)
-    astray = int((dead & (walk.first & walk.wanted).any(axis=1)).sum())
+    outside = ~dead & ~(walk.ends == walk.own_samples).all(axis=1)
+    astray = int((dead & (walk.first & walk.own_samples).any(axis=1)).sum())
     note = (
         f"t_1 = {walk.t1:.4g} is {walk.t1 / bound:.1e} of its bound. Bound and log eps_max with "
         f"zeta = min and factor 8: {bound:.5g}, {c.log_eps_max():.6g}; as printed (max, 4): "
@@ -247,7 +247,7 @@ def trapped_in_time(evidence: Evidence) -> Found:
         equals(late, 0, tolerance=0, what="neurons outside their traps at t_1"),
         equals(outside.sum(), 0, tolerance=0, what="neurons outside at the last record"),
         equals(astray, 0, tolerance=0, what="dead neurons that began active on their own class"),
-        walk.agree(),
+        walk.agreement(),
     ]
     return Found(found, note=note)
 
@@ -338,11 +338,11 @@ def counts_rise(seed: int, m: int) -> list[Comparison]:
 
 def monotone_paths(walk: Walk) -> list[Comparison]:
     """Steps against the rule, other ends, and records that show other patterns."""
-    lost = sum(stay.open and not walk.trapped(stay) for stay in walk.stays())
+    lost = sum(stay.open and not walk.is_trapped(stay) for stay in walk.stays())
     return [
-        equals(wrong_way(walk), 0, tolerance=0, what="steps of a run against the rule"),
+        equals(count_wrong_steps(walk), 0, tolerance=0, what="steps of a run against the rule"),
         equals(lost, 0, tolerance=0, what="paths that end elsewhere"),
-        walk.agree(),
+        walk.agreement(),
     ]
 
 
@@ -354,7 +354,7 @@ def pattern_steps(walk: Walk) -> list[tuple[int, int]]:
     """Changes of (k_own, k_other) from one pattern of a neuron to its next."""
     steps, last = [], (-1, 0, 0)
     for stay in walk.stays():
-        wanted = walk.wanted[stay.neuron]
+        wanted = walk.own_samples[stay.neuron]
         own, other = int(stay.active[wanted].sum()), int(stay.active[~wanted].sum())
         if stay.neuron == last[0] and (own, other) != last[1:]:
             steps.append((own - last[1], other - last[2]))
@@ -362,6 +362,6 @@ def pattern_steps(walk: Walk) -> list[tuple[int, int]]:
     return steps
 
 
-def wrong_way(walk: Walk) -> int:
+def count_wrong_steps(walk: Walk) -> int:
     """Steps from one pattern to the next at which k_own falls or k_other rises."""
     return sum(own < 0 or other > 0 for own, other in pattern_steps(walk))

@@ -62,7 +62,7 @@ def all_trapped(evidence: Evidence) -> tuple[bool, str]:
     """Each neuron is in S_+ (a > 0), S_- (a < 0) or S_dead at the last record."""
     if not evidence.states:
         return False, "there is no network"
-    outside = int((homes(evidence.problem, evidence.states[-1]) == 0).sum())
+    outside = int((traps_of(evidence.problem, evidence.states[-1]) == 0).sum())
     return outside == 0, f"{outside} neurons outside"
 
 
@@ -85,7 +85,7 @@ def one_way_flips(evidence: Evidence) -> list[Comparison]:
     ]
 
 
-def escapes(evidence: Evidence) -> int:
+def count_escapes(evidence: Evidence) -> int:
     """Neurons that leave S_+ (positive) or S_- (negative) after a record inside."""
     p = evidence.problem
     sign = np.sign(evidence.path()[0].a)[:, None] * np.sign(p.y)
@@ -101,29 +101,29 @@ def escapes(evidence: Evidence) -> int:
 @claim("MMV24-L12", form="repaired", part="classes", **TRAPPED)
 def traps_hold(evidence: Evidence) -> Comparison:
     """S_+ traps positive neurons and S_- negative ones."""
-    return equals(escapes(evidence), 0, tolerance=0, what="neurons that leave S_+ or S_-")
+    return equals(count_escapes(evidence), 0, tolerance=0, what="neurons that leave S_+ or S_-")
 
 
 @trap_claim("MMV24-T1.2a")
 def all_traps_hold(evidence: Evidence) -> list[Comparison]:
     """After t_1 every neuron stays in S_+, S_- or S_dead."""
     return [
-        equals(escapes(evidence), 0, tolerance=0, what="neurons that leave S_+ or S_-"),
+        equals(count_escapes(evidence), 0, tolerance=0, what="neurons that leave S_+ or S_-"),
         dead_neurons_move(evidence),
     ]
 
 
-def settled(evidence: Evidence) -> int:
+def first_trapped_record(evidence: Evidence) -> int:
     """First record with every neuron in a trap."""
-    inside = [(homes(evidence.problem, net) != 0).all() for net in evidence.states]
+    inside = [(traps_of(evidence.problem, net) != 0).all() for net in evidence.states]
     return int(np.argmax(inside))
 
 
 @trap_claim("MMV24-INV")
 def group_invariant(evidence: Evidence) -> Comparison:
     """After t_1 W_s W_s^T - a_s a_s^T (rows of the group s) is constant."""
-    since = settled(evidence)
-    home = homes(evidence.problem, evidence.path()[since])
+    since = first_trapped_record(evidence)
+    home = traps_of(evidence.problem, evidence.path()[since])
     worst = 0.0
     for s in (1, -1):
         group = home == s
@@ -136,7 +136,7 @@ def group_invariant(evidence: Evidence) -> Comparison:
     return at_most(worst, DRIFT * evidence.rtol, error=1e-13, what="drift over the group's norm^2")
 
 
-def homes(p: Problem, net: Network) -> NDArray[np.int64]:
+def traps_of(p: Problem, net: Network) -> NDArray[np.int64]:
     """1 in S_+, -1 in S_-, 2 dead, 0 in none, for neurons of the right sign.
 
     Sides are those of :func:`sides`: a neuron at rest on the edge of S_dead is in it.
@@ -160,15 +160,15 @@ def low_rank(evidence: Evidence) -> Found:
     is at most 4 eps W_max^2/sqrt(h) a neuron. |W| grows at every record, so that the slack counts
     for less and less and the stable rank ends below 2.
     """
-    path = evidence.path()[settled(evidence) :]
-    home, sizes = homes(evidence.problem, path[0]), np.exp(2 * path[0].log_norms)
+    path = evidence.path()[first_trapped_record(evidence) :]
+    home, sizes = traps_of(evidence.problem, path[0]), np.exp(2 * path[0].log_norms)
     eps, width = math.exp(Constants(evidence.problem, evidence.first()).log_eps), path[0].m
     small = bool((sizes <= 2 * eps / math.sqrt(width)).all())
     weights = [net.weights()[0] for net in path]
     found = []
     for name, rows, times in (("S_+", home == 1, 1), ("S_-", home == -1, 1), ("all", home != 0, 2)):
         if rows.any():
-            gap, error = max((_beyond(W[rows], times) for W in weights), key=sum)
+            gap, error = max((_excess_norm2(W[rows], times) for W in weights), key=sum)
             slack = 2 * float(sizes[rows].sum())
             what = f"|W|_F^2 - {'2 ' if times == 2 else ''}|W|_2^2, {name}"
             found.append(at_most(gap / slack, 1.0, error=error / slack, what=f"({what}) / slack"))
@@ -200,7 +200,7 @@ def low_rank(evidence: Evidence) -> Found:
     return Found(found, note=note)
 
 
-def _beyond(W: Array, times: int) -> tuple[float, float]:
+def _excess_norm2(W: Array, times: int) -> tuple[float, float]:
     """|W|_F^2 - times |W|_2^2 from singular values, and its rounding."""
     s = np.linalg.svd(W, compute_uv=False)
     extra = (times - 1) * float(s[0]) ** 2
@@ -214,8 +214,8 @@ def all_classified(evidence: Evidence) -> Found:
 
     Looked at from t_1 on, each class with the largest neuron of its group at norm 1.
     """
-    p, path = evidence.problem, evidence.states[settled(evidence) :]
-    home = homes(p, path[0])
+    p, path = evidence.problem, evidence.states[first_trapped_record(evidence) :]
+    home = traps_of(p, path[0])
     both = Hypothesis("S_+ and S_- both hold neurons", bool((home == 1).any() & (home == -1).any()))
     found = []
     for s in (1, -1) if both.ok else ():

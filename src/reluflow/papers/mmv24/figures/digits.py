@@ -56,7 +56,7 @@ def mean_cosines(problem: Problem, net: Network) -> Array:
     return np.asarray(np.divide(along, size, out=np.zeros(2), where=size > 0))
 
 
-def shown_images(problem: Problem) -> Problem:
+def images_to_draw(problem: Problem) -> Problem:
     """A few hundred images of each digit, evenly taken, the positive digit first."""
     rows = [np.flatnonzero(problem.y == s) for s in (1.0, -1.0)]
     taken = [r[np.linspace(0, len(r) - 1, min(DRAWN, len(r))).astype(int)] for r in rows]
@@ -81,7 +81,7 @@ def right_pairs(problem: Problem) -> tuple[float, list[float]]:
 
     Blocks are both digits with themselves, then one with the other.
     """
-    few = shown_images(problem)
+    few = images_to_draw(problem)
     right = np.outer(few.y, few.y) * (few.X @ few.X.T) > 0
     one = few.y > 0
     blocks = [right[np.ix_(a, b)] for a, b in ((one, one), (~one, ~one), (one, ~one))]
@@ -135,7 +135,7 @@ class Course:
         return float(x0 + (x1 - x0) * (y0 - loss) / (y0 - y1))
 
 
-def _observed(problem: Problem) -> list[Observable | str]:
+def _observables(problem: Problem) -> list[Observable | str]:
     return [
         cosines(class_sums(problem)),
         "outer",
@@ -155,7 +155,7 @@ def course(
     """
     problem = digits(*pair, per_class)
     net = small_start(problem, seed)
-    seen = _observed(problem)
+    seen = _observables(problem)
     if method == "descent":
         run = descend(
             problem,

@@ -164,7 +164,7 @@ def plane_panel(problem: Problem, net: Network, title: str, reach: float) -> Pan
     )
 
 
-def outside(problem: Problem, net: Network) -> NDArray[np.bool_]:
+def outside_traps(problem: Problem, net: Network) -> NDArray[np.bool_]:
     """Live neurons that are not in S_+ (a > 0) or S_- (a < 0)."""
     live = (problem.X @ net.W.T > 0).any(axis=0)
     home = np.where(net.a > 0, in_s_plus(problem, net.W), in_s_minus(problem, net.W))
@@ -200,7 +200,7 @@ def figure6(*, seed: int = 0) -> Drawn:
             "|W|_F^2 / |W|_2^2",
         ),
     ]
-    astray = {step: int(outside(problem, run.path()[i]).sum()) for step, i in at.items()}
+    astray = {step: int(outside_traps(problem, run.path()[i]).sum()) for step, i in at.items()}
     loss = {step: float(run.loss[np.searchsorted(run.steps, step)]) for step in LOSSES}
     seen = [
         at_least(astray[0], 10, what="live neurons outside the traps at the start"),
@@ -265,7 +265,7 @@ MEASURED = (
 QUICK, FULL = {"runs": 6}, {"runs": 20}
 
 
-def counted(angle: float, start: int) -> dict[str, float]:
+def count_outside(angle: float, start: int) -> dict[str, float]:
     """Live positive neurons outside S_+ at 7,000, 14,000 and 21,000, and how large they are.
 
     Also their least cosine with x_1 or x_2 at 7,000, apart for those whose outer weight was
@@ -273,7 +273,7 @@ def counted(angle: float, start: int) -> dict[str, float]:
     """
     problem = datasets.two_points(angle)
     run = plane_run(problem, start, (0, 7_000, 14_000, 21_000))
-    astray = [outside(problem, net) & (net.a > 0) for net in run.path()]
+    astray = [outside_traps(problem, net) & (net.a > 0) for net in run.path()]
     norm = np.exp(run.final.log_norms)
     positive = run.final.a > 0
     live = (problem.X @ run.final.W.T > 0).any(axis=0) & positive
@@ -296,25 +296,28 @@ def counted(angle: float, start: int) -> dict[str, float]:
 
 
 @cache
-def counts(angle: float, runs: int) -> dict[str, Any]:
-    """Columns of :func:`counted` over several starts."""
+def count_over_starts(angle: float, runs: int) -> dict[str, Any]:
+    """Columns of :func:`count_outside` over several starts."""
     table = sweep(
-        counted, {"angle": angle, "start": list(range(runs))}, executor="serial", progress=False
+        count_outside,
+        {"angle": angle, "start": list(range(runs))},
+        executor="serial",
+        progress=False,
     )
     rows = sorted(table.rows(), key=lambda row: row["start"])
     return {name: np.array([row[name] for row in rows]) for name in MEASURED}
 
 
-def drawn(name: str, runs: int, seed: int, seen: list[Comparison], words: str) -> Drawn:
+def draw_two_points(name: str, runs: int, seed: int, seen: list[Comparison], words: str) -> Drawn:
     """Neurons of one start at four iterations, its loss, and the counts of all starts."""
     angle = ANGLES[name]
-    problem, found = datasets.two_points(angle), counts(angle, runs)
+    problem, found = datasets.two_points(angle), count_over_starts(angle, runs)
     run = plane_run(problem, seed, range(0, SHOWN[-1] + 1, 100))
     reach = 1.15 * max(1.0, float(np.abs(run.final.weights()[0]).max()))
     panels = []
     for step in SHOWN:
         net = run.path()[step // 100]
-        left = int((outside(problem, net) & (net.a > 0)).sum())
+        left = int((outside_traps(problem, net) & (net.a > 0)).sum())
         title = f"iteration {step:,}: {left} outside S_+"
         panels.append(plane_panel(problem, net, title, reach))
     marks = [Rule(step, dash=":") for step in SHOWN[1:]]
@@ -360,9 +363,9 @@ def drawn(name: str, runs: int, seed: int, seen: list[Comparison], words: str) -
 )
 def figure7(*, runs: int, seed: int = 0) -> Drawn:
     """Figure 7: at 7,000 no live positive neuron is outside S_+, or one in few runs."""
-    found = counts(ANGLES["F7"], runs)
+    found = count_over_starts(ANGLES["F7"], runs)
     clean = float(np.mean(found["at 7,000"] == 0))
-    shown = counted(ANGLES["F7"], seed)["at 7,000"]
+    shown = count_outside(ANGLES["F7"], seed)["at 7,000"]
     seen = [
         at_most(shown, 1, what="outside at 7,000, the start shown"),
         at_most(found["at 7,000"].max(), 1, what="outside at 7,000, any start"),
@@ -371,7 +374,7 @@ def figure7(*, runs: int, seed: int = 0) -> Drawn:
         at_most(found["loss"].max(), 0.01, what="loss at 21,000"),
     ]
     words = f"None is outside at 7,000 in {100 * clean:.0f} % of the starts."
-    return drawn("F7", runs, seed, seen, words)
+    return draw_two_points("F7", runs, seed, seen, words)
 
 
 @figure(
@@ -384,7 +387,7 @@ def figure7(*, runs: int, seed: int = 0) -> Drawn:
 )
 def figure8(*, runs: int, seed: int = 0) -> Drawn:
     """Figure 8: some live neurons are still along x_1 or x_2 at 7,000."""
-    found, easy = counts(ANGLES["F8"], runs), counts(ANGLES["F7"], runs)
+    found, easy = count_over_starts(ANGLES["F8"], runs), count_over_starts(ANGLES["F7"], runs)
     left = float(np.mean(found["at 21,000"] >= 1))
     seen = [
         at_least(found["at 7,000"].min(), 5, what="outside at 7,000, least of all starts"),
@@ -413,7 +416,7 @@ def figure8(*, runs: int, seed: int = 0) -> Drawn:
         f"{found['along, late'].min():.3f} for those whose outer weight was negative at first, "
         "which arrive later."
     )
-    return drawn("F8", runs, seed, seen, words)
+    return draw_two_points("F8", runs, seed, seen, words)
 
 
 @figure(
@@ -425,7 +428,7 @@ def figure8(*, runs: int, seed: int = 0) -> Drawn:
 )
 def figure9(*, runs: int, seed: int = 0) -> Drawn:
     """Figure 9: final directions x_1, x_2 or x_+; only neurons along x_+ grow."""
-    found = counts(ANGLES["F9"], runs)
+    found = count_over_starts(ANGLES["F9"], runs)
     steady = float(np.abs(found["at 21,000"] - found["at 7,000"]).max())
     ratio = float((found["largest outside"] / found["inside"]).max())
     seen = [
@@ -444,4 +447,4 @@ def figure9(*, runs: int, seed: int = 0) -> Drawn:
         f"{ratio:.1e} of the norm of those inside. The theory asks for a positive correlation "
         "and is silent here."
     )
-    return drawn("F9", runs, seed, seen, words)
+    return draw_two_points("F9", runs, seed, seen, words)

@@ -33,7 +33,7 @@ from reluflow.problem import Problem, datasets
 from reluflow.trajectory import Trajectory
 
 
-def rise(c: Course, i: int, low: float, high: float) -> float:
+def rise_time(c: Course, i: int, low: float, high: float) -> float:
     """Time in which |w|^2 of the neuron of jump i goes from the share ``low`` to ``high`` of v."""
     share = np.exp(2 * c.log_norms[:, c.process.neurons[i][0]]) / c.process.sizes[i]
     share = np.clip(share, 1e-300, 1 - 1e-15)
@@ -52,7 +52,7 @@ def _rises(low: float | None, high: float, scales: tuple[float, ...]) -> tuple[f
     for log_scale in scales:
         c = golden_course(log_scale)
         lows = [NEURON**2 / v if low is None else low for v in c.process.sizes]
-        times = np.array([rise(c, i, x, high) for i, x in enumerate(lows)])
+        times = np.array([rise_time(c, i, x, high) for i, x in enumerate(lows)])
         odds = [math.log(high / (1 - high)) - math.log(x / (1 - x)) for x in lows]
         exact = np.array(odds) / (2 * c.rate * c.process.sizes)
         worst = max(worst, float(np.abs(times / exact - 1).max()))
@@ -237,13 +237,13 @@ def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
         at_most(max(late_by), 1e-3, what="half-fit times at 1e-100 against L tau + C, mu >= 0.05"),
         at_most(max(general), 1e-6, what="jump times of `limit` against Algorithm 1, relative"),
         equals(
-            np.mean([c.order_right for c in late]),
+            np.mean([c.fitted_in_order for c in late]),
             1,
             tolerance=0,
             what="order of jumps right from 1e-40 on",
         ),
         equals(
-            np.mean([c.carried for c in late]),
+            np.mean([c.carried_as_predicted for c in late]),
             1,
             tolerance=0,
             what="points carried by their neurons from 1e-40 on",

@@ -147,7 +147,7 @@ def _early_exponent(c: Course, share: float) -> float:
     return float(np.abs(c.log_norms[at] / c.L - beta).max())
 
 
-def hitting(c: Course, i: int, size: float = NEURON) -> tuple[float, Array]:
+def hitting_time(c: Course, i: int, size: float = NEURON) -> tuple[float, Array]:
     """When the neuron of jump i reaches norm ``size``, and all log-norms then."""
     x = c.log_norms[:, c.process.neurons[i][0]] - math.log(size)
     k = int(np.argmax(x >= 0))
@@ -164,7 +164,7 @@ def slow_growth(seed: int, count: int) -> list[Comparison]:
     for row in courses(seed, count, margin=0.05):
         smallest = course(row[0].problem, row[0].start, -1000.0)
         for i, who in enumerate(smallest.process.neurons):
-            t, logs = hitting(smallest, i)
+            t, logs = hitting_time(smallest, i)
             others = ~smallest.process.active[i]
             others[who] = False
             lead = min(lead, float((math.log(NEURON) - logs[others]).min(initial=math.inf)))
@@ -183,7 +183,7 @@ def slow_growth(seed: int, count: int) -> list[Comparison]:
 
 
 def _hitting_error(c: Course) -> float:
-    times = np.array([hitting(c, i)[0] for i in range(c.process.n_jumps)])
+    times = np.array([hitting_time(c, i)[0] for i in range(c.process.n_jumps)])
     return float(np.abs(times / c.L / c.process.times - 1).max())
 
 

@@ -271,10 +271,10 @@ def halvings(rng: np.random.Generator, draws: int, n: int, K: int) -> tuple[np.n
     left = np.full((draws, K + 1), n)
     for i in range(K):
         left[:, i + 1] = rng.binomial(left[:, i], 0.5)
-    return left, np.asarray(halved(left).all(axis=1))
+    return left, np.asarray(are_halvings(left).all(axis=1))
 
 
-def halved(left: np.ndarray) -> np.ndarray:
+def are_halvings(left: np.ndarray) -> np.ndarray:
     """Whether each of |U_1|, ..., |U_K| is within (1 +- eps) of half the one before, (..., K)."""
     half = left[..., :-1] / 2
     return np.asarray(np.abs(left[..., 1:] - half) <= EPS * half)
@@ -323,7 +323,7 @@ def chosen_order(seed: int, draws: int, n: int = 4096) -> Found:
         process = algorithm1(y, signs=1, mask=rng.random((n, m)) < 0.5)
         sizes = np.zeros(K + 1, dtype=int)
         sizes[1 : process.n_jumps + 1] = [s.size for s in process.sets[:K]]
-        kept += np.logical_and.accumulate(halved(n - np.cumsum(sizes)))
+        kept += np.logical_and.accumulate(are_halvings(n - np.cumsum(sizes)))
     missed = 1 - kept[-1] / draws
     bound = failure_log(math.log(n), math.log(m))
     decades = next(k for k in range(4, 400) if _union_log(k) < 0)

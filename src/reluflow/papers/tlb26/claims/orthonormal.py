@@ -71,7 +71,7 @@ def no_tie(evidence: Evidence) -> tuple[bool, str]:
 
 
 @cache
-def covered(seed: int, n: int = 16, m: int = 6) -> Evidence:
+def covered_start(seed: int, n: int = 16, m: int = 6) -> Evidence:
     """A draw for which A4 holds, with gaps of at least 5 %."""
     for draw in range(10_000):
         rng = np.random.default_rng([seed, draw])
@@ -88,7 +88,7 @@ def covered(seed: int, n: int = 16, m: int = 6) -> Evidence:
     )
 
 
-def drawn_start(seed: int, n: int = 16, m: int = 24) -> Evidence:
+def random_start(seed: int, n: int = 16, m: int = 24) -> Evidence:
     """Labels and signs of both kinds, unit directions, all neurons of one norm."""
     rng = np.random.default_rng(seed)
     problem = datasets.orthonormal(n, law="normal", rng=rng)
@@ -106,7 +106,7 @@ def golden_run(seed: int, log_scale: float = -40.0, records: int = 400) -> Evide
     return Evidence.of(problem, run)
 
 
-assumption("TLB26-A1", orthonormal_inputs, example=covered)
+assumption("TLB26-A1", orthonormal_inputs, example=covered_start)
 
 
 assumption(
@@ -114,12 +114,14 @@ assumption(
     one_norm,
     fair_signs,
     needs=("start",),
-    example=drawn_start,
+    example=random_start,
     unchecked=("directions are drawn from a law that no rotation changes",),
 )
 
 
-assumption("TLB26-A4", orthonormal_inputs, full_mask, no_tie, needs=("start",), example=covered)
+assumption(
+    "TLB26-A4", orthonormal_inputs, full_mask, no_tie, needs=("start",), example=covered_start
+)
 
 
 @claim(

@@ -7,15 +7,15 @@ import numpy as np
 from reluflow.claims.verdict import at_least, at_most, equals
 from reluflow.network import Network
 from reluflow.papers.figure import Drawn, figure
-from reluflow.papers.tlb26.claims.jumps import rise
-from reluflow.papers.tlb26.claims.lemmas import NEURON, hitting
+from reluflow.papers.tlb26.claims.jumps import rise_time
+from reluflow.papers.tlb26.claims.lemmas import NEURON, hitting_time
 from reluflow.papers.tlb26.figures.six_neurons import (
     COLOURS,
     GUESSES,
     INSTANTS,
     L,
     lag,
-    runs,
+    runs_of_six,
     setting,
 )
 from reluflow.papers.tlb26.runs import Course, golden_course
@@ -61,7 +61,7 @@ def figure2(*, scale: float, seed: int = 0) -> Drawn:
             [*ends, *turns], "fit and directions", "time", ylim=(-0.05, 1.5), legend="upper left"
         ),
     ]
-    fit, turn = rise(c, 1, 0.1, 0.9), aligned - fitted
+    fit, turn = rise_time(c, 1, 0.1, 0.9), aligned - fitted
     first, second = (_durations(run) for run in (c, smaller))
     growth = (second[0] - first[0]) / scale / (process.times[1] - process.times[0])
     seen = [
@@ -100,7 +100,7 @@ def figure2(*, scale: float, seed: int = 0) -> Drawn:
         f"Neuron 2 grows slowly to norm {NEURON:g} by time {grown:.1f}, fits its point by "
         f"{fitted:.1f}, and neuron 3 has turned {turn:.1f} later; only the first of these three "
         f"durations grows as the start (here e^-{scale:.0f}) shrinks: they are "
-        f"{_listed(first)}, and {_listed(second)} from e^-{2 * scale:.0f}."
+        f"{_join_durations(first)}, and {_join_durations(second)} from e^-{2 * scale:.0f}."
     ]
     caption = (
         "The paper's figure is a drawing; this one is a run of the golden case, at its second "
@@ -113,8 +113,8 @@ def figure2(*, scale: float, seed: int = 0) -> Drawn:
 
 def phases(c: Course) -> tuple[float, float, float]:
     """Times at which neuron 2 has grown to 1e-3 and fits to 99 %, and neuron 3 has turned."""
-    grown = hitting(c, 1)[0]
-    fitted = grown + rise(c, 1, NEURON**2 / float(c.process.sizes[1]), 0.99)
+    grown = hitting_time(c, 1)[0]
+    fitted = grown + rise_time(c, 1, NEURON**2 / float(c.process.sizes[1]), 0.99)
     gap, t = np.log(_gap(c) / 1e-3), c.run.times
     k = int(np.flatnonzero((t > grown) & (gap < 0))[0])
     aligned = float(t[k - 1] + (t[k] - t[k - 1]) * gap[k - 1] / (gap[k - 1] - gap[k]))
@@ -133,7 +133,7 @@ def _durations(c: Course) -> tuple[float, float, float]:
     return grown - float(c.half_fits[0]), fitted - grown, aligned - fitted
 
 
-def _listed(durations: tuple[float, float, float]) -> str:
+def _join_durations(durations: tuple[float, float, float]) -> str:
     return ", ".join(f"{x:.1f}" for x in durations)
 
 
@@ -147,7 +147,7 @@ def _listed(durations: tuple[float, float, float]) -> str:
 )
 def figure4(*, descent: bool, seed: int = 0) -> Drawn:
     """Figure 4: one neuron jumps, the others turn to what it left."""
-    six = runs(descent)[-1]
+    six = runs_of_six(descent)[-1]
     process = setting()[2]
     stretch = 1.0 if descent else lag()
     states = [six.state(epoch / stretch) for epoch in INSTANTS]

@@ -140,7 +140,7 @@ def by_descent() -> Six:
     return Six("gradient descent", run.steps.astype(float), run)
 
 
-def runs(descent: bool) -> list[Six]:
+def runs_of_six(descent: bool) -> list[Six]:
     """The flow and, if asked for, the descent."""
     return [by_flow(), by_descent()] if descent else [by_flow()]
 
@@ -158,7 +158,7 @@ FIRST = 450_000  # epoch at which the pictures begin
 )
 def figure1(*, descent: bool, scales: tuple[float, ...], draws: int, seed: int = 0) -> Drawn:
     """Figure 1: staircase of the loss, fitted points and norms, with the predicted jumps."""
-    made = runs(descent)
+    made = runs_of_six(descent)
     process = setting()[2]
     predicted = process.times * L / LR
     panels = [_loss(made, predicted), _fitted(made, predicted), _norms(made, predicted)]
@@ -208,7 +208,7 @@ def _jump_rules(predicted: np.ndarray) -> list[Trace]:
     return [Rule(at, dash=":") for at in predicted]
 
 
-def _shown(six: Six) -> np.ndarray:
+def _is_shown(six: Six) -> np.ndarray:
     return six.epochs >= FIRST
 
 
@@ -217,7 +217,7 @@ def _loss(made: list[Six], predicted: np.ndarray) -> Panel:
     edges = np.concatenate([[FIRST], np.repeat(predicted, 2), [EPOCHS]])
     traces: list[Trace] = _jump_rules(predicted)
     for six, colour, dash in zip(made, ("tab:blue", "tab:orange"), ("-", "--"), strict=False):
-        at = _shown(six)
+        at = _is_shown(six)
         traces.append(Line(six.epochs[at], six.run.loss[at], six.name, colour, dash, 2.2))
     traces.append(Line(edges, np.repeat(losses, 2), "Algorithm 1", "0.15", "-", 1.0))
     return Panel(traces, "loss", "epoch", "mean squared error", legend="upper right")
@@ -225,7 +225,7 @@ def _loss(made: list[Six], predicted: np.ndarray) -> Panel:
 
 def _fitted(made: list[Six], predicted: np.ndarray) -> Panel:
     six = made[-1]
-    at = _shown(six)
+    at = _is_shown(six)
     traces = [*_jump_rules(predicted), Line(six.epochs[at], six.fitted[at], six.name, "tab:blue")]
     return Panel(traces, "fitted points (f at least y/2)", "epoch", "points", ylim=(0, 66))
 
@@ -303,7 +303,7 @@ def _caption(descent: bool) -> str:
 )
 def figure3(*, descent: bool, seed: int = 0) -> Drawn:
     """Figure 3: log-norms of six neurons, piecewise linear and concave."""
-    made = runs(descent)
+    made = runs_of_six(descent)
     six, process = made[-1], setting()[2]
     nodes = np.concatenate([[0.0], process.times, [EPOCHS * LR / L]])
     beta = process.exponents_at(nodes)
