@@ -135,8 +135,8 @@ def test_courses_on_stripes(stripes):
 
 def test_mini_batches_keep_their_share(stripes):
     problem = mmv24_digits.digits(1, 0, None)
-    size = mmv24_digits.batch_size(problem)
-    assert -(-problem.n // size) == 7
+    size, per_epoch = mmv24_digits.batches(problem)
+    assert (per_epoch, -(-problem.n // size)) == (7, 7)
     made = mmv24_digits.figure13(per_class=None, epochs=10, seed=0)
     assert len(made.pictures[0].panels) == 3
     assert made.numbers["loss_after_1"] < 1.0

@@ -83,6 +83,12 @@ def state_at(evidence: Evidence, t: float) -> Network:
     return flow(evidence.problem, net, t_end=rest, on_branch=rule).final
 
 
+def states_until(evidence: Evidence, tau: float) -> list[Network]:
+    """Networks recorded until tau, and the one at tau; of a shorter run as far as it goes."""
+    found = [net for net, t in zip(evidence.path(), evidence.times, strict=True) if t <= tau]
+    return [*found, state_at(evidence, tau)] if evidence.times[-1] >= tau else found
+
+
 def log_gain(net: Network, start: Network) -> Array:
     """log |a_j / a_j(0)|, 0 for a weight that starts at zero and stays there."""
     still = np.isneginf(net.log_outer) & np.isneginf(start.log_outer)
@@ -101,7 +107,7 @@ def ratios(net: Network) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Story:
+class PhasedRun:
     """A run of Section 4 cut into its phases.
 
     ``tau``, ``second`` and ``third`` end the alignment, the growth of the positive neurons to
@@ -190,11 +196,6 @@ class Story:
     @property
     def tau(self) -> float:
         return -self.eps * self.log_lambda / float(np.linalg.norm(self.D_star))
-
-    @cached_property
-    def first(self) -> int | None:
-        """First record from tau on."""
-        return _first_true(self.times >= self.tau)
 
     @cached_property
     def second(self) -> int | None:

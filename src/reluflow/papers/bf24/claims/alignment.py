@@ -30,7 +30,15 @@ from reluflow.papers.bf24.data import (
     smooth_loss,
     stays_on_faces,
 )
-from reluflow.papers.bf24.runs import EPS, aligning_run, log_gain, log_total, ratios, state_at
+from reluflow.papers.bf24.runs import (
+    EPS,
+    aligning_run,
+    log_gain,
+    log_total,
+    ratios,
+    state_at,
+    states_until,
+)
 from reluflow.problem import Problem
 
 ROUNDING = 1e-13  # of <D, v>/|D|
@@ -85,6 +93,12 @@ ALIGN = [gradient_flow, smooth_loss, dominated_start, generic_data]
 SETTLING = [*ALIGN, no_saddle, stays_on_faces]
 ALIGNING: dict[str, Any] = {"needs": NEEDS, "example": aligning_run}
 SIZES: dict[str, Any] = {"quick": {"m": 200}, "full": {"m": 5000}}
+AMONG_SADDLES: dict[str, Any] = {
+    "needs": NEEDS,
+    "given": [*ALIGN, stays_on_faces],
+    "example": among_saddles,
+    "full": {"m": 1000},
+}
 FAR_BELOW: dict[str, Any] = {
     "quick": {"m": 200, "log_scale": -320.0, "t_end": 120.0},
     "full": {"m": 5000},
@@ -120,10 +134,7 @@ def outer_weights_stay(evidence: Evidence) -> Found:
     log_lambda = log_total(evidence.first())
     tau = known.alignment_time(log_lambda, EPS)
     moved, over = 0.0, -np.inf
-    until = [net for net, t in zip(evidence.path(), evidence.times, strict=True) if t <= tau]
-    if evidence.times[-1] >= tau:  # a shorter run is looked at as far as it goes
-        until.append(state_at(evidence, tau))
-    for net in until:
+    for net in states_until(evidence, tau):
         moved = max(moved, float(np.abs(log_gain(net, evidence.first())).max()))
         with np.errstate(invalid="ignore"):  # zero neurons have no ratio
             gap = net.log_norms - net.log_outer
@@ -176,21 +187,15 @@ def neurons_align(evidence: Evidence) -> Found:
 @claim(
     "BF24-T3",
     part="ii-practical",
-    given=[*ALIGN, stays_on_faces],
-    needs=NEEDS,
-    example=among_saddles,
+    **AMONG_SADDLES,
     quick={"m": 100, "log_scale": -20.0},
-    full={"m": 1000},
     reason=PRACTICAL.format(40),
 )
 @claim(
     "BF24-T3",
     part="ii",
-    given=[*ALIGN, stays_on_faces],
-    needs=NEEDS,
-    example=among_saddles,
+    **AMONG_SADDLES,
     quick={"m": 100},
-    full={"m": 1000},
     expected=Status.HOLDS,
     reason="at a scale of about e^-90000 the bound says something",
 )

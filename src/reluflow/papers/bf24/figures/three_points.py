@@ -188,8 +188,9 @@ def figure2(*, m: int, scale: float, lr: float, steps: int, m_film: int, seed: i
         Picture([_loss_curve(made)], name="loss", width=6.5, height=3.6),
     ]
     numbers = _numbers(made)
-    told = _summary(made, numbers), compare_with_figure(made, scale, lr), _caption(numbers)
-    return Drawn(pictures, numbers, *told, films=film(m_film, scale, lr, steps, seed))
+    seen = compare_with_figure(made, scale, lr)
+    films = film(m_film, scale, lr, steps, seed)
+    return Drawn(pictures, numbers, _summary(made, numbers), seen, _caption(numbers), films)
 
 
 def film(m: int, scale: float, lr: float, steps: int, seed: int) -> dict[str, Trajectory]:

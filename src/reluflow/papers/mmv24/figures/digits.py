@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -181,9 +182,30 @@ OPEN = (
 )
 
 
-def batch_size(problem: Problem) -> int:
-    """2,000 on the whole training set, the same share of fewer images: 7 batches an epoch."""
-    return max(1, round(BATCH * problem.n / IMAGES))
+def batches(problem: Problem) -> tuple[int, int]:
+    """Size of a batch, and batches in an epoch: 2,000 images of the whole training set, the same
+    share of fewer images, so that an epoch has seven."""
+    size = max(1, round(BATCH * problem.n / IMAGES))
+    return size, -(-problem.n // size)
+
+
+def descend_by_batches(
+    net: Network, problem: Problem, seed: int, save: Sequence[int], train: str = "both"
+) -> Trajectory:
+    """Descent by mini-batches in single precision, with the changes of norms and directions."""
+    return descend(
+        problem,
+        net,
+        lr=LR,
+        steps=save[-1],
+        batch_size=batches(problem)[0],
+        rng=seed,
+        save=save,
+        observe=MEASURED,
+        train=train,
+        backend="dense",
+        dtype="float32",
+    )
 
 
 def panels_of(run: Trajectory, x: Array, xlabel: str) -> list[Panel]:
@@ -195,16 +217,8 @@ def panels_of(run: Trajectory, x: Array, xlabel: str) -> list[Panel]:
         peak = float(x[int(np.nanargmax(value))])
         traces: list[Trace] = [Line(x, value, "", colour)]
         if peak > 0:
-            right = peak < 0.5 * x[-1]
-            traces.append(
-                Rule(
-                    peak,
-                    text=f"peak at {peak:.3g}",
-                    dash=":",
-                    place=0.12,
-                    side="right" if right else "left",
-                )
-            )
+            side = "right" if peak < 0.5 * x[-1] else "left"
+            traces.append(Rule(peak, text=f"peak at {peak:.3g}", dash=":", place=0.12, side=side))
         made.append(Panel(traces, titles[name], xlabel, titles[name], yscale="log"))
     return made
 
@@ -224,21 +238,9 @@ def peaks(run: Trajectory) -> dict[str, int]:
 def figure12(*, per_class: int | None, epochs: int, every: int, seed: int = 0) -> Drawn:
     """Figure 12: SGD on both layers from small weights has two phases."""
     problem = digits(1, 0, per_class)
-    size = batch_size(problem)
-    per_epoch = -(-problem.n // size)
-    net = small_start(problem, seed)
-    run = descend(
-        problem,
-        net,
-        lr=LR,
-        steps=per_epoch * epochs,
-        batch_size=size,
-        rng=seed,
-        save=range(0, per_epoch * epochs + 1, per_epoch * every),
-        observe=MEASURED,
-        backend="dense",
-        dtype="float32",
-    )
+    size, per_epoch = batches(problem)
+    save = range(0, per_epoch * epochs + 1, per_epoch * every)
+    run = descend_by_batches(small_start(problem, seed), problem, seed, save)
     top = peaks(run)
     grown = int(run.steps[int(np.argmax(run.loss < 0.9))])
     directions = run["change_directions"]
@@ -285,25 +287,11 @@ def figure12(*, per_class: int | None, epochs: int, every: int, seed: int = 0) -
 def figure13(*, per_class: int | None, epochs: int, seed: int = 0) -> Drawn:
     """Figure 13: with outer weights fixed at +-1 norms grow and the loss falls at once."""
     problem = digits(1, 0, per_class)
-    size = batch_size(problem)
-    per_epoch = -(-problem.n // size)
-    steps = per_epoch * epochs
+    size, per_epoch = batches(problem)
     small = small_start(problem, seed)
+    save = np.union1d(np.arange(21), np.arange(0, per_epoch * epochs + 1, per_epoch)).tolist()
     net = Network(small.W, np.sign(small.a))
-    save = np.unique(np.concatenate([np.arange(21), np.arange(0, steps + 1, per_epoch)]))
-    run = descend(
-        problem,
-        net,
-        lr=LR,
-        steps=steps,
-        batch_size=size,
-        rng=seed,
-        save=save.tolist(),
-        observe=MEASURED,
-        train="first",
-        backend="dense",
-        dtype="float32",
-    )
+    run = descend_by_batches(net, problem, seed, save, train="first")
     top = peaks(run)
     seen = [
         at_most(run.loss[1], 0.9, what="loss after one step"),

@@ -47,7 +47,7 @@ def setting() -> tuple[Problem, Network, OrthogonalProcess]:
 
 
 @dataclass(frozen=True, eq=False)
-class Six:
+class SixNeurons:
     """The run by one method; times are epochs."""
 
     name: str
@@ -109,7 +109,7 @@ def _positions() -> Array:
 
 
 @cache
-def by_flow() -> Six:
+def by_flow() -> SixNeurons:
     """Gradient flow, its time over lr."""
     problem, net, _ = setting()
     epochs = np.unique(np.concatenate([_positions(), np.array(INSTANTS) / lag()]))
@@ -121,11 +121,11 @@ def by_flow() -> Six:
         states=True,
         observe=["outputs", "log_norms", "norm2"],
     )
-    return Six("gradient flow", run.times / LR, run)
+    return SixNeurons("gradient flow", run.times / LR, run)
 
 
 @cache
-def by_descent() -> Six:
+def by_descent() -> SixNeurons:
     """Gradient descent, as in the paper."""
     problem, net, _ = setting()
     run = descend(
@@ -137,10 +137,10 @@ def by_descent() -> Six:
         states=True,
         observe=["outputs", "log_norms", "norm2"],
     )
-    return Six("gradient descent", run.steps.astype(float), run)
+    return SixNeurons("gradient descent", run.steps.astype(float), run)
 
 
-def runs_of_six(descent: bool) -> list[Six]:
+def runs_of_six(descent: bool) -> list[SixNeurons]:
     """The flow and, if asked for, the descent."""
     return [by_flow(), by_descent()] if descent else [by_flow()]
 
@@ -208,11 +208,11 @@ def _jump_rules(predicted: np.ndarray) -> list[Trace]:
     return [Rule(at, dash=":") for at in predicted]
 
 
-def _is_shown(six: Six) -> np.ndarray:
+def _is_shown(six: SixNeurons) -> np.ndarray:
     return six.epochs >= FIRST
 
 
-def _loss(made: list[Six], predicted: np.ndarray) -> Panel:
+def _loss(made: list[SixNeurons], predicted: np.ndarray) -> Panel:
     losses = setting()[2].losses
     edges = np.concatenate([[FIRST], np.repeat(predicted, 2), [EPOCHS]])
     traces: list[Trace] = _jump_rules(predicted)
@@ -223,14 +223,14 @@ def _loss(made: list[Six], predicted: np.ndarray) -> Panel:
     return Panel(traces, "loss", "epoch", "mean squared error", legend="upper right")
 
 
-def _fitted(made: list[Six], predicted: np.ndarray) -> Panel:
+def _fitted(made: list[SixNeurons], predicted: np.ndarray) -> Panel:
     six = made[-1]
     at = _is_shown(six)
     traces = [*_jump_rules(predicted), Line(six.epochs[at], six.fitted[at], six.name, "tab:blue")]
     return Panel(traces, "fitted points (f at least y/2)", "epoch", "points", ylim=(0, 66))
 
 
-def _norms(made: list[Six], predicted: np.ndarray) -> Panel:
+def _norms(made: list[SixNeurons], predicted: np.ndarray) -> Panel:
     six = made[-1]
     at = six.epochs >= 250_000  # room for the legend
     norms = np.exp(six.run["log_norms"][at])
@@ -240,7 +240,7 @@ def _norms(made: list[Six], predicted: np.ndarray) -> Panel:
     return Panel(panel, "norms, dotted: predicted", "epoch", "|w|", legend="center left")
 
 
-def _staircase(six: Six) -> list[Comparison]:
+def _staircase(six: SixNeurons) -> list[Comparison]:
     """What a reader must see in the staircase of one run."""
     process, name = six.process, six.name
     right = len(six.drops) == process.n_jumps
@@ -262,7 +262,7 @@ def _staircase(six: Six) -> list[Comparison]:
     ]
 
 
-def _summary(made: list[Six]) -> list[str]:
+def _summary(made: list[SixNeurons]) -> list[str]:
     process = setting()[2]
 
     def listed(epochs: np.ndarray) -> str:
@@ -341,7 +341,7 @@ def figure3(*, descent: bool, seed: int = 0) -> Drawn:
     return Drawn([picture], {"slope_errors": worst}, summary, seen, GUESSES)
 
 
-def _slopes(six: Six) -> tuple[float, float, float]:
+def _slopes(six: SixNeurons) -> tuple[float, float, float]:
     """Worst error of slopes, largest rise of a slope and largest slope after the own jump."""
     process = six.process
     measured = []
