@@ -11,7 +11,6 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.invariants import dead
 from reluflow.claims.ledger import NOT_YET
 from reluflow.claims.run import evaluate, run_check
-from reluflow.gradientflow import flow
 from reluflow.landscape import constants
 from reluflow.papers.bf24.claims import alignment as bf24_alignment
 from reluflow.papers.bf24.claims import assumptions as bf24_assumptions
