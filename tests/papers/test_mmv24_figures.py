@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reluflow import Problem, ReluflowError, datasets, descend, initialize
+from reluflow import Network, Problem, ReluflowError, datasets, descend, initialize
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import run_check
 from reluflow.claims.verdict import Status
@@ -13,7 +13,6 @@ from reluflow.papers import reproduce
 from reluflow.papers.figure import Skipped
 from reluflow.papers.library import all_figures
 from reluflow.papers.mmv24.figures import digits as mmv24_digits
-from reluflow.papers.mmv24.figures import drift as mmv24_drift
 from reluflow.papers.mmv24.figures import mnist as mmv24_mnist
 from reluflow.papers.mmv24.figures import plane as mmv24_plane
 from reluflow.papers.page import write_index
@@ -70,13 +69,13 @@ def test_drops_are_counted():
 
 def test_outside_by_hand():
     problem = datasets.two_points(0.1)
-    net = mmv24_drift.Network(
+    net = Network(
         np.array([[1.0, -0.05], [1.0, 1.0], [-1.0, -1.0], [1.0, 1.0]]),
         np.array([1.0, 1.0, 1.0, -1.0]),
     )
     # x_1 alone, both, none, both but of the other sign
     assert mmv24_plane.outside_traps(problem, net).tolist() == [False, False, False, True]
-    net = mmv24_drift.Network(np.array([[1.0, -0.2]]), np.ones(1))
+    net = Network(np.array([[1.0, -0.2]]), np.ones(1))
     assert mmv24_plane.outside_traps(problem, net).tolist() == [True]
 
 
