@@ -1,4 +1,4 @@
-"""[MMV24]_: constants against hand computation; corrupted runs fail, broken hypotheses are told."""
+"""[MMV24]_: constants against hand computation; corrupted runs fail, broken hypotheses show."""
 
 import math
 from dataclasses import replace
@@ -12,7 +12,6 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.run import evaluate, run_check
 from reluflow.papers.mmv24.claims.early import STENCILS
 from reluflow.papers.mmv24.claims.examples import residual, widest_dead
-from reluflow.papers.mmv24.claims.geometry import _worst_is_inside
 from reluflow.papers.mmv24.claims.late import pulls_stay_even
 from reluflow.papers.mmv24.claims.patterns import (
     count_wrong_steps,
@@ -20,7 +19,7 @@ from reluflow.papers.mmv24.claims.patterns import (
     pattern_steps,
     stays_over_bound,
 )
-from reluflow.papers.mmv24.claims.traps import first_trapped_record, traps_of
+from reluflow.papers.mmv24.claims.traps import _worst_is_inside, first_trapped_record, traps_of
 from reluflow.papers.mmv24.constants import Constants
 from reluflow.papers.mmv24.runs import (
     Growth,

@@ -190,8 +190,8 @@ def planar_constants(problem: Problem) -> PlanarConstants:
             delta = min(delta, float((np.abs(X @ face.grad) / norms)[off].min()))
             if not off.all():
                 (k,) = np.flatnonzero(~off)
-                room = min(face.slope - leak, 1 - face.slope)
-                delta = min(delta, float(abs(c[k]) * norms[k] * room))
+                slack = min(face.slope - leak, 1 - face.slope)
+                delta = min(delta, float(abs(c[k]) * norms[k] * slack))
     moving = [s for s in sizes if s > NONE * problem.total_pull]
     return PlanarConstants(
         problem,

@@ -1,8 +1,7 @@
 """[BF24]_ Theorems 1 and 3: where neurons turn before they grow.
 
 All constants are kept as logarithms: they leave the range of floats at practical scales, where
-the bounds of the theorems say nothing. "The hypotheses hold" and "the bound is informative" are
-told apart.
+the bounds of the theorems say nothing. That the bound is informative is a hypothesis of its own.
 """
 
 from __future__ import annotations
@@ -240,13 +239,13 @@ def _alignment_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
         checks.append(equals(zero.sum(), 0, tolerance=0, what="Condition-2 neurons with D = 0"))
     rates = evidence.landscape.rates[evidence.landscape.rates > 0]  # |D| where neurons may settle
     logs = log_c + EPS * rates / known.D_max * log_lambda - np.log(rates)
-    said = Hypothesis(
+    informative = Hypothesis(
         "the bound is informative: c lambda^{eps |D|/D_max} < |D|",
         bool((logs < 0).all()),
         f"log c {log_c:.4g}, log bound/|D| up to {logs.max(initial=-np.inf):.4g}",
     )
     note = f"{who.size} neurons satisfy the condition; {int(zero.sum())} have D = 0 at tau."
-    return Found(checks, [_small_enough(known, log_lambda, alpha_0 or 1.0), said], note)
+    return Found(checks, [_small_enough(known, log_lambda, alpha_0 or 1.0), informative], note)
 
 
 def _neurons_meeting_condition(

@@ -1,7 +1,7 @@
 """[BF24]_ Theorem 1, Lemmas 1 and 13, Conditions 1 and 2: single neurons on their way.
 
 Predictions of the landscape (constants, basins, closed forms of each neuron) beside definitions
-written out apart and beside gradient flow from tiny starts.
+written out separately and beside gradient flow from tiny starts.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def course_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
     neuron meets a hyperplane, and half-way between these times.
     """
     rng = np.random.default_rng(seed)
-    met, apart, events = 0.0, 0.0, 0
+    met, gap, events = 0.0, 0.0, 0
     for problem, found in _problems_without_saddle(seed, sets):
         start = initialize(problem, m, log_scale=TINY, kind="sphere", rng=rng)
         paths = align(problem, start).paths
@@ -182,7 +182,7 @@ def course_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
         states = dict(zip(run.times.tolist(), run.path(), strict=True))
         for t, closed in zip(times, early(problem, start, times), strict=True):
             v, u = (net.W / net.a[:, None] for net in (states[float(t)], closed))
-            apart = max(apart, float(np.abs(v - u).max()))
+            gap = max(gap, float(np.abs(v - u).max()))
         norms = problem.norms
         for j in range(m):
             for e in paths[j]:
@@ -194,7 +194,7 @@ def course_of_neurons(seed: int, sets: int, m: int) -> list[Comparison]:
     return [
         at_least(events, 5 * sets, what="meetings with a hyperplane looked at"),
         at_most(met, 1e-6, what="distance of w to a hyperplane when it is said to meet it"),
-        at_most(apart, 1e-6, what="v = w/a, closed form against the flow"),
+        at_most(gap, 1e-6, what="v = w/a, closed form against the flow"),
     ]
 
 
@@ -350,7 +350,7 @@ def two_solutions(seed: int) -> list[Comparison]:
     """One point, w = 0: staying and leaving, at once or later, are solutions (``on_branch``).
 
     One that leaves at t_0 has a = cosh u, w = sinh u with u' = 1 - sinh(2 u)/2 and u(t_0) = 0,
-    which is integrated apart.
+    which is integrated separately.
     """
     problem = Problem(np.ones((1, 1)), np.ones(1))
     net = Network(np.zeros((1, 1)), np.ones(1))

@@ -14,7 +14,7 @@ from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Drawn, figure
-from reluflow.papers.mmv24.claims.geometry import in_s_minus, in_s_plus
+from reluflow.papers.mmv24.claims.traps import in_s_minus, in_s_plus
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
 from reluflow.report.traces import Band, Line, Panel, Picture, Points, Rule, Trace
@@ -268,7 +268,7 @@ QUICK, FULL = {"runs": 6}, {"runs": 20}
 def count_outside(angle: float, start: int) -> dict[str, float]:
     """Live positive neurons outside S_+ at 7,000, 14,000 and 21,000, and how large they are.
 
-    Also their least cosine with x_1 or x_2 at 7,000, apart for those whose outer weight was
+    Also their least cosine with x_1 or x_2 at 7,000, separately for those whose outer weight was
     negative at first ("late"), and that of live positive neurons with x_1, x_2 or x_+ at 21,000.
     """
     problem = datasets.two_points(angle)

@@ -100,7 +100,7 @@ def general_pictures() -> Drawn:
     return Drawn([picture], {"general": numbers}, (), seen)
 
 
-NEAR = 0.05  # jumps closer than this share of their time are not told apart at these scales
+NEAR = 0.05  # jumps closer than this share of their time look like one at these scales
 
 
 def random_draws(draws: int) -> Drawn:
