@@ -22,6 +22,7 @@ from reluflow.problem import Problem, datasets
 from reluflow.trajectory import Trajectory
 
 SMALL_SCALE = "the start is below a threshold that the theorem leaves inexplicit"
+NEEDS = ("path", "start", "time")  # of checks along a run
 EPS, EPS2, EPS3 = 0.25, 0.05, 0.05  # thresholds of the phases: time tau, norm, distance to beta*
 
 

@@ -31,6 +31,7 @@ from reluflow.papers.bf24.data import (
 )
 from reluflow.papers.bf24.runs import (
     EPS,
+    NEEDS,
     aligning_run,
     log_gain,
     log_total,
@@ -87,7 +88,6 @@ def log_settling_time(known: Constants, alpha: float, factor: float = 4.0) -> fl
         return float(np.log(factor * known.D_max) - 2 * np.log(known.D_min * alpha))
 
 
-NEEDS = ("path", "start", "time")
 ALIGN = [gradient_flow, smooth_loss, dominated_start, generic_data]
 SETTLING = [*ALIGN, no_saddle, stays_on_faces]
 ALIGNING: dict[str, Any] = {"needs": NEEDS, "example": aligning_run}
@@ -151,7 +151,7 @@ def outer_weights_stay(evidence: Evidence) -> Found:
     )
 
 
-def _reaches_tau(tau: float) -> Hypothesis:
+def _tau_not_reached(tau: float) -> Hypothesis:
     return Hypothesis("the run reaches tau", False, f"tau = {tau:.4g}")
 
 
@@ -209,7 +209,7 @@ def _alignment_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
     known, log_lambda = known_constants(p), log_total(start)
     tau = known.alignment_time(log_lambda, EPS)
     if evidence.times[-1] < tau:
-        return Found((), [_reaches_tau(tau)])
+        return Found((), [_tau_not_reached(tau)])
     net = state_at(evidence, tau)
     who = _neurons_meeting_condition(
         p, start, 0.0 if alpha_0 is None else np.sqrt(1 - alpha_0**2), alpha_0 is None
@@ -284,7 +284,7 @@ def _neurons_settled_by_tau(evidence: Evidence, eps: float) -> Found:
     known, log_lambda = known_constants(p), log_total(start)
     tau = known.alignment_time(log_lambda, eps)
     if evidence.times[-1] < tau:
-        return Found((), [_reaches_tau(tau)])
+        return Found((), [_tau_not_reached(tau)])
     net = state_at(evidence, tau)
     who = _neurons_meeting_condition(p, start, np.sqrt(1 - ALPHA0**2), False)
     size = np.linalg.norm(D(p, net.W), axis=1)[who]

@@ -29,6 +29,7 @@ from reluflow.papers.bf24.data import (
     positive_data,
 )
 from reluflow.papers.bf24.runs import (
+    NEEDS,
     SMALL_SCALE,
     PhasedRun,
     converged_run,
@@ -41,7 +42,6 @@ from reluflow.papers.bf24.runs import (
 from reluflow.prediction.limit import limit
 
 S = TypeVar("S", bound=PhasedRun)
-NEEDS = ("path", "start", "time")
 GROWTH = [gradient_flow, positive_data, dominant_extremes, half_square, no_leak, dominated_start]
 PHASED: dict[str, Any] = {
     "example": run_in_phases,

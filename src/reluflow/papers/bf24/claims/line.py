@@ -64,27 +64,17 @@ def some_positive_neuron(evidence: Evidence) -> tuple[bool, str]:
 
 LINE = [in_boxes, no_leak, square_loss, dominated_start, some_positive_neuron, at_rest]
 CONVERGED: dict[str, Any] = {"example": converged_run, "full": {"m": 5000}}
+REPAIRED: dict[str, Any] = {
+    "form": "repaired",
+    "needs": ("end",),
+    "given": LINE,
+    "unchecked": [SMALL_SCALE],
+    **CONVERGED,
+}
 
 
-@claim(
-    "BF24-T2",
-    form="repaired",
-    part="dominated",
-    needs=("end",),
-    given=LINE,
-    unchecked=[SMALL_SCALE],
-    quick={"m": 200, "kind": "dominated"},
-    **CONVERGED,
-)
-@claim(
-    "BF24-T2",
-    form="repaired",
-    needs=("end",),
-    given=LINE,
-    unchecked=[SMALL_SCALE],
-    quick={"m": 200, "kind": "balanced"},
-    **CONVERGED,
-)
+@claim("BF24-T2", part="dominated", quick={"m": 200, "kind": "dominated"}, **REPAIRED)
+@claim("BF24-T2", quick={"m": 200, "kind": "balanced"}, **REPAIRED)
 def learns_the_line(evidence: Evidence) -> list[Comparison]:
     """[BF24]_ Theorem 2: f = <beta*, x> on the cone of the data, and the loss stays positive."""
     p, net = evidence.problem, evidence.end()

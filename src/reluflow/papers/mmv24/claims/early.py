@@ -33,16 +33,6 @@ from reluflow.problem import Problem
 EARLY = [gradient_flow, early_loss, balanced_start, early_scale]
 # the paper's leak 1 is a linear network, which Problem refuses
 LEAKS: dict[str, Any] = {f"leak {leak:g}": {"leak": leak} for leak in (0.1, 0.5, 0.99)}
-
-
-assumption("MMV24-A1", early_loss, positively_correlated, example=toy_start)
-
-
-assumption(
-    "MMV24-A2", both_classes, balanced_start, not_aligned, needs=("start",), example=toy_start
-)
-
-
 EARLY_RUNS: dict[str, Any] = {
     "given": EARLY,
     "example": early_run,
@@ -50,6 +40,11 @@ EARLY_RUNS: dict[str, Any] = {
     "full": {"m": 500},
     "others": {**LEAKS, "mean logistic": {"loss": "logistic", "reduction": "mean"}},
 }
+
+assumption("MMV24-A1", early_loss, positively_correlated, example=toy_start)
+assumption(
+    "MMV24-A2", both_classes, balanced_start, not_aligned, needs=("start",), example=toy_start
+)
 
 
 def until_T(evidence: Evidence) -> list[Network]:

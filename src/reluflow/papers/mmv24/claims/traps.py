@@ -22,6 +22,7 @@ from reluflow.claims.hypotheses import (
 )
 from reluflow.claims.invariants import DRIFT, ROUNDING, dead_neurons_move
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.papers.mmv24.constants import Constants
 from reluflow.papers.mmv24.runs import experiment_on, long_run, sides, trapped_run
@@ -190,7 +191,8 @@ def xi_in_space(seed: int, sets: int) -> list[Comparison]:
         j, k = np.unravel_index(np.argmin(cosine(Z, Z)), (p.n, p.n))
         edge = Z[j] - (Z[j] @ Z[k]) / (Z[k] @ Z[k]) * Z[k]
         beyond = edge - 1e-9 * Z[k]  # just on the other side of the hyperplane of x_k
-        assert not in_s_plus(p, beyond[None])[0]
+        if in_s_plus(p, beyond[None])[0]:
+            raise ReluflowError("rounding put the boundary point inside the trap: draw other data")
         attained = max(attained, abs(float(cosine(Z[j : j + 1], beyond[None])[0, 0]) / top - 1))
     return [
         at_most(over, 1.0, error=1e-12, what="largest |cos| over sqrt(1 - mu^2), sampled"),

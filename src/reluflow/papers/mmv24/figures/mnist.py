@@ -73,30 +73,15 @@ def curve_panels(made: Sequence[Course]) -> list[Panel]:
     def lines(value: Any) -> list[Trace]:
         return [Line(c.steps, value(c), c.name, colour, dash) for c, colour, dash in pairs]
 
+    def panel(traces: list[Trace], title: str, ylabel: str, **options: Any) -> Panel:
+        return Panel(traces, title, "iteration", ylabel, **{"legend": "upper right", **options})
+
+    ranks = [Rule(2.0, "y", dash=":"), *lines(lambda c: c.run["stable_rank"])]
+    norms = lines(lambda c: c.run["spectral_norm"] ** 2)
     return [
-        Panel(
-            lines(lambda c: c.run.loss),
-            "loss",
-            "iteration",
-            "loss",
-            ylim=(0.0, 1.05),
-            legend="upper right",
-        ),
-        Panel(
-            [Rule(2.0, "y", dash=":"), *lines(lambda c: c.run["stable_rank"])],
-            "stable rank",
-            "iteration",
-            "|W|_F^2 / |W|_2^2",
-            yscale="log",
-            legend="upper right",
-        ),
-        Panel(
-            lines(lambda c: c.run["spectral_norm"] ** 2),
-            "squared spectral norm",
-            "iteration",
-            "|W|_2^2",
-            legend="upper left",
-        ),
+        panel(lines(lambda c: c.run.loss), "loss", "loss", ylim=(0.0, 1.05)),
+        panel(ranks, "stable rank", "|W|_F^2 / |W|_2^2", yscale="log"),
+        panel(norms, "squared spectral norm", "|W|_2^2", legend="upper left"),
     ]
 
 

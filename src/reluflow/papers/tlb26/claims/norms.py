@@ -24,6 +24,9 @@ from reluflow.prediction.orthogonal_process import OrthogonalProcess
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.phases import phases
 
+EPS = 0.2  # halvings within (1 +- EPS)/2
+R = (1 + EPS) / 2
+
 
 @experiment("TLB26-E15", quick={"draws": 50}, full={"draws": 1000})
 def norms(seed: int, draws: int) -> list[Comparison]:
@@ -205,10 +208,6 @@ def least_norm_is_least(seed: int, sets: int) -> list[Comparison]:
         at_most(other, 0.0, what="bound of other multipliers over the minimum, less 1"),
         at_most(found, 1e-7, what="bound that min_norm finds, relative"),
     ]
-
-
-EPS = 0.2  # halvings within (1 +- EPS)/2
-R = (1 + EPS) / 2
 
 
 @experiment("TLB26-P2", quick={"draws": 4000}, full={"draws": 20_000})

@@ -77,6 +77,17 @@ def _near_known_means(
     return at_most(max(off), 4.0, what=f"{what}: distance to known means, in errors")
 
 
+def _norms_and_ratios(
+    norms: list[Trace], ratios: list[Trace], titles: tuple[str, str], xlabel: str, legend: str
+) -> list[Panel]:
+    """Panels of squared norms and of their ratio, against a size that grows geometrically."""
+    x: dict[str, Any] = {"xlabel": xlabel, "xscale": "log", "legend": legend}
+    return [
+        Panel(norms, titles[0], ylabel="|W|^2 + |a|^2", yscale="log", **x),
+        Panel(ratios, titles[1], ylabel="ratio", **x),
+    ]
+
+
 @figure(
     "TLB26",
     "F5",
@@ -95,28 +106,12 @@ def figure5(*, draws: int, sizes: Any, points: Any, seed: int = 0) -> Drawn:
     runs = np.array([train(k, math.ceil(8 * math.log2(k)), 0.5, STEPS, seed) for k in points])
     traces.append(Points(points, runs[:, 0], f"trained from {TRAINED:g}", "tab:green", "s", 40))
     traces.append(Points(points, runs[:, 1], "Algorithm 1, same start", "tab:blue", "x", 40))
-    panels = [
-        Panel(
-            traces,
-            "squared norm",
-            "samples n",
-            "|W|^2 + |a|^2",
-            xscale="log",
-            yscale="log",
-            legend="upper left",
-        ),
-        Panel(
-            [
-                Line(n, ratios.mean(axis=1), "mean", "tab:blue"),
-                Band(n, ratios.min(axis=1), ratios.max(axis=1), "all draws", "tab:blue"),
-            ],
-            "ratio of the two",
-            "samples n",
-            "ratio",
-            xscale="log",
-            legend="upper left",
-        ),
+    of_ratios: list[Trace] = [
+        Line(n, ratios.mean(axis=1), "mean", "tab:blue"),
+        Band(n, ratios.min(axis=1), ratios.max(axis=1), "all draws", "tab:blue"),
     ]
+    titles = ("squared norm", "ratio of the two")
+    panels = _norms_and_ratios(traces, of_ratios, titles, "samples n", "upper left")
     known = [i for i, k in enumerate(sizes) if k in RATIOS_N]
     below = 1 - runs[:, 0] / runs[:, 1]
     seen = [
@@ -217,28 +212,12 @@ def figure6(*, draws: int, widths: Any, he: Any, points: Any, seed: int = 0) -> 
         Line([widths[0], widths[-1]], [least, least], "minimum", "0.3", "--"),
     ]
     ends = [(r.min(), r.max()) for r in ratios]
-    panels = [
-        Panel(
-            traces,
-            "squared norm, 32 samples",
-            "width m",
-            "|W|^2 + |a|^2",
-            xscale="log",
-            yscale="log",
-            legend="below",
-        ),
-        Panel(
-            [
-                Line(widths, mean, "mean", "tab:blue"),
-                Band(widths, [e[0] for e in ends], [e[1] for e in ends], "all draws", "tab:blue"),
-            ],
-            "Algorithm 1: ratio to the minimum",
-            "width m",
-            "ratio",
-            xscale="log",
-            legend="below",
-        ),
+    of_ratios: list[Trace] = [
+        Line(widths, mean, "mean", "tab:blue"),
+        Band(widths, [e[0] for e in ends], [e[1] for e in ends], "all draws", "tab:blue"),
     ]
+    titles = ("squared norm, 32 samples", "Algorithm 1: ratio to the minimum")
+    panels = _norms_and_ratios(traces, of_ratios, titles, "width m", "below")
     missed = miss_probability(32, widths[0])
     error = 3 * math.sqrt(missed * (1 - missed) / counts[0])
     seen = [
