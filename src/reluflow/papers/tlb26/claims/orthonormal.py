@@ -107,8 +107,6 @@ def golden_run(seed: int, log_scale: float = -40.0, records: int = 400) -> Evide
 
 
 assumption("TLB26-A1", orthonormal_inputs, example=covered_start)
-
-
 assumption(
     "TLB26-A3",
     one_norm,
@@ -117,8 +115,6 @@ assumption(
     example=random_start,
     unchecked=("directions are drawn from a law that no rotation changes",),
 )
-
-
 assumption(
     "TLB26-A4", orthonormal_inputs, full_mask, no_tie, needs=("start",), example=covered_start
 )
