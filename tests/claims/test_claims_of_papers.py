@@ -9,12 +9,14 @@ from reluflow import Network, Problem, datasets, initialize
 from reluflow.claims import Evidence, Status, certify
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import evaluate
-from reluflow.papers.bf24.claims import least_squares_line as bf24
-from reluflow.papers.bf24.claims.data import box_size, dominance, extreme_samples
+from reluflow.papers.bf24 import runs as bf24_runs
+from reluflow.papers.bf24.claims import line as bf24_line
+from reluflow.papers.bf24.data import box_size, dominance, extreme_samples
 from reluflow.papers.llwa21.claims import assumptions as llwa21
-from reluflow.papers.mmv24.claims import traps as mmv24
+from reluflow.papers.mmv24 import runs as mmv24_runs
+from reluflow.papers.mmv24.claims import traps as mmv24_traps
 from reluflow.papers.tk24.claims import four_neurons as tk24
-from reluflow.papers.tlb26.claims import orthonormal as tlb26
+from reluflow.papers.tlb26.claims import orthonormal as tlb26_orthonormal
 
 
 def status_of(name, evidence):
@@ -27,7 +29,7 @@ def ended(evidence, net):
 
 
 def test_bf24_end():
-    good = bf24.converged(0, 50)
+    good = bf24_runs.converged_run(0, 50)
     for name in ("BF24-T2/repaired", "BF24-L7"):
         assert status_of(name, good) is Status.HOLDS
     final = good.final
@@ -36,8 +38,8 @@ def test_bf24_end():
     more = Network(np.vstack([final.W, [[-1.0, 0.0]]]), np.append(final.a, 0.1), scale, bias=1.0)
     assert status_of("BF24-L7", ended(good, more)) is Status.OUT_OF_SCOPE
     bent = ended(good, more)
-    assert [c.status for c in bf24.one_bundle(bent)] == [Status.FAILS, Status.HOLDS]
-    assert bf24.learns_the_line(bent)[0].status is Status.FAILS
+    assert [c.status for c in bf24_line.one_bundle(bent)] == [Status.FAILS, Status.HOLDS]
+    assert bf24_line.learns_the_line(bent)[0].status is Status.FAILS
     elsewhere = Evidence.of(datasets.three_points(), good.run)
     assert status_of("BF24-T2/repaired", elsewhere) is Status.OUT_OF_SCOPE
 
@@ -54,7 +56,7 @@ def test_bf24_assumptions():
 
 
 def test_bf24_first_phase(with_states):
-    good = bf24.converged(0, 50)
+    good = bf24_runs.converged_run(0, 50)
     grows = int(np.flatnonzero(good.start.a > 0)[0])
 
     def shrink(W, a):
@@ -71,7 +73,7 @@ def test_bf24_first_phase(with_states):
         W[3] *= 100
         a[3] *= 100
 
-    early = bf24.aligning(0, 50)
+    early = bf24_runs.aligning_run(0, 50)
     assert status_of("BF24-T1/repaired/i", early) is Status.HOLDS
     assert status_of(
         "BF24-T1/repaired/i", Evidence.of(early.problem, with_states(early.run, explode))
@@ -81,7 +83,7 @@ def test_bf24_first_phase(with_states):
 
 
 def test_tlb26(with_states):
-    good = tlb26.golden_run(0)
+    good = tlb26_orthonormal.golden_run(0)
 
     def thaw(W, a):
         W[1:, 0, 2] *= 0.5
@@ -100,7 +102,7 @@ def test_tlb26(with_states):
 
 
 def test_mmv24(with_states):
-    good = mmv24.trapped_run(0, 40, 10.0)
+    good = mmv24_runs.trapped_run(0, 40, 10.0)
     names = ("MMV24-P46", "MMV24-L12/repaired/classes", "MMV24-T1.2a", "MMV24-INV", "MMV24-T1.2c")
     for name in names:
         assert status_of(name, good) is Status.HOLDS
@@ -117,7 +119,7 @@ def test_mmv24(with_states):
         unit = np.exp(-good.run.networks.log_scale[-50:, :, None])
         W[-50:] += 5 * np.random.default_rng(0).standard_normal(W[-1].shape) * unit
 
-    spread_out = mmv24.low_rank(Evidence.of(good.problem, with_states(good.run, spread)))
+    spread_out = mmv24_traps.low_rank(Evidence.of(good.problem, with_states(good.run, spread)))
     assert spread_out.comparisons[0].status is Status.FAILS
     flipped = Evidence.of(good.problem.replace(y=-np.sign(good.problem.X[:, 1])), good.run)
     for name in names:

@@ -1,4 +1,4 @@
-"""[MMV24]_: constants against hand computation; corrupted runs fail, broken hypotheses are told."""
+"""[MMV24]_: constants against hand computation; corrupted runs fail, broken hypotheses show."""
 
 import math
 from dataclasses import replace
@@ -10,17 +10,29 @@ from reluflow import Network, Problem, datasets, flow, initialize
 from reluflow.claims import Evidence, Status
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import evaluate, run_check
-from reluflow.papers.mmv24.claims.alignment import stays_over_bound
-from reluflow.papers.mmv24.claims.constants import Constants
-from reluflow.papers.mmv24.claims.drift import STENCILS, drift_run
-from reluflow.papers.mmv24.claims.early import early_run, toy_start
+from reluflow.papers.mmv24.claims.early import STENCILS
 from reluflow.papers.mmv24.claims.examples import residual, widest_dead
-from reluflow.papers.mmv24.claims.geometry import _worst_is_inside
-from reluflow.papers.mmv24.claims.growth import Growth, long_run
 from reluflow.papers.mmv24.claims.late import pulls_stay_even
-from reluflow.papers.mmv24.claims.paths import monotone_paths, pattern_steps, wrong_way
-from reluflow.papers.mmv24.claims.traps import homes, settled, sides
-from reluflow.papers.mmv24.claims.walk import Walk, near_run, practical_run, scoped_run
+from reluflow.papers.mmv24.claims.patterns import (
+    count_wrong_steps,
+    monotone_paths,
+    pattern_steps,
+    stays_over_bound,
+)
+from reluflow.papers.mmv24.claims.traps import _worst_is_inside, first_trapped_record, traps_of
+from reluflow.papers.mmv24.constants import Constants
+from reluflow.papers.mmv24.runs import (
+    Growth,
+    Walk,
+    drift_run,
+    early_run,
+    long_run,
+    near_run,
+    practical_run,
+    scoped_run,
+    sides,
+    toy_start,
+)
 from reluflow.trajectory.states import States
 
 LATE = ("L13", "L14/repaired", "XA", "RA", "R3", "T1.2b", "T2")
@@ -152,7 +164,7 @@ def test_assumptions():
 def test_a_neuron_that_comes_back_is_irregular(with_states):
     good = early_run(0, 40, 30.0)
     p = good.problem
-    gone = int(np.flatnonzero(~(good.path[-2].W @ p.X.T > 1e-6).any(axis=1))[0])
+    gone = int(np.flatnonzero(~(good.path()[-2].W @ p.X.T > 1e-6).any(axis=1))[0])
 
     def revive(W, a):
         W[-1, gone] = p.X[0] * np.linalg.norm(W[-1, gone])
@@ -188,7 +200,7 @@ def test_patterns_of_events_are_those_of_the_records():
     sides = {}
     for stay in Walk(good).stays():
         sides.setdefault(stay.neuron, []).append(stay)
-    for net, t in zip(good.path, good.times, strict=True):
+    for net, t in zip(good.path(), good.times, strict=True):
         cosine = net.directions @ good.problem.X.T
         for j, stays in sides.items():
             now = [s for s in stays if s.begin < t < s.end]
@@ -279,7 +291,7 @@ def test_records_that_deny_the_crossings_are_seen(name):
 def test_a_neuron_that_dies_against_the_rule_is_seen(with_states):
     good = scoped_run(0, 20)
     walk, p = Walk(good), good.problem
-    j = int(np.flatnonzero((walk.first & walk.wanted).any(axis=1))[0])
+    j = int(np.flatnonzero((walk.first & walk.own_samples).any(axis=1))[0])
     dead = np.array([-1.0, 0.6])
     assert (p.X @ dead < 0).all()
 
@@ -294,14 +306,14 @@ def test_a_neuron_that_dies_against_the_rule_is_seen(with_states):
 
 def test_a_step_back_is_seen():
     good = practical_run(0, 20)
-    assert wrong_way(Walk(good)) == 0
+    assert count_wrong_steps(Walk(good)) == 0
     assert len(pattern_steps(Walk(good))) > 20
-    events, end = good.run.events, sides(good.problem, good.path[-1])
+    events, end = good.run.events, sides(good.problem, good.path()[-1])
     clear = np.flatnonzero(end[events["neuron"], events["sample"]] != 0)[-1]
     again = {k: np.append(v, v[clear]) for k, v in events.items()}  # one of them, undone
     again["time"][-1] = 1.9
     bad = Walk(changed(good, replace(good.run, events=again)))
-    assert wrong_way(bad) == 1
+    assert count_wrong_steps(bad) == 1
     assert [c.status for c in monotone_paths(bad)] == [Status.FAILS] * 3
 
 
@@ -317,10 +329,10 @@ def toy():
 @pytest.mark.parametrize("seed", range(4))
 def test_neurons_on_the_edge_of_the_dead_cone_are_dead(seed):
     run = long_run(seed, 30, -60.0)
-    p, end = run.problem, run.path[-1]
-    assert (homes(p, end) != 0).all()
+    p, end = run.problem, run.path()[-1]
+    assert (traps_of(p, end) != 0).all()
     exact = (end.W @ p.X.T > 0).any(axis=1)
-    resting = exact & (homes(p, end) == 2)
+    resting = exact & (traps_of(p, end) == 2)
     assert resting.any()  # rounding puts them outside
     assert (sides(p, end)[resting] <= 0).all()
     assert status_of("T1.2a", run) is Status.HOLDS
@@ -337,7 +349,7 @@ def test_trap_claims_on_toy6(name, toy):
 def spoil(name, evidence):
     """What breaks one claim: a change of (W, a) at the last record."""
     end = evidence.path()[-1]
-    home = homes(evidence.problem, end)
+    home = traps_of(evidence.problem, end)
     plus, dead = np.flatnonzero(home == 1), np.flatnonzero(home == 2)
 
     def stir(W, a):
@@ -364,7 +376,7 @@ def test_trap_claims_see_a_spoilt_record(name, toy, with_states):
         W, a = states.W.copy(), states.a.copy()
         a[[-2, -1]] = a[[-1, -2]]
         bad = changed(toy, replace(bad.run, networks=replace(states, W=W, a=a)))
-    assert settled(bad) < len(bad.path) - 2
+    assert first_trapped_record(bad) < len(bad.path()) - 2
     assert status_of(name, bad) is Status.FAILS
 
 

@@ -13,27 +13,18 @@ from reluflow.claims.claim import load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import evaluate, run_check
 from reluflow.claims.verdict import decide
-from reluflow.papers.tlb26.claims import (
-    counting as tlb26_counting,
-)
-from reluflow.papers.tlb26.claims import (
-    lemmas as tlb26_lemmas,
-)
-from reluflow.papers.tlb26.claims import (
-    norms as tlb26_norms,
-)
-from reluflow.papers.tlb26.claims import (
-    orthonormal as tlb26,
-)
-from reluflow.papers.tlb26.claims.counting import (
+from reluflow.papers.tlb26.claims import lemmas as tlb26_lemmas
+from reluflow.papers.tlb26.claims import norms as tlb26_norms
+from reluflow.papers.tlb26.claims import orthonormal as tlb26_orthonormal
+from reluflow.papers.tlb26.claims.jumps import rise_time
+from reluflow.papers.tlb26.claims.lemmas import falls, hitting_time, inverse_log, power
+from reluflow.papers.tlb26.claims.norms import (
+    _weights_against_formulas,
     failure_log,
     halvings,
     halvings_needed,
     success_probability,
 )
-from reluflow.papers.tlb26.claims.jumps import rise
-from reluflow.papers.tlb26.claims.lemmas import falls, hitting, inverse_log, power
-from reluflow.papers.tlb26.claims.norms import _weights_against_formulas
 from reluflow.papers.tlb26.runs import course, draws, golden_course
 from reluflow.prediction.limit import limit
 from reluflow.prediction.orthogonal import algorithm1
@@ -54,17 +45,17 @@ def test_draws_obey_their_filters_and_do_not_depend_on_the_count():
 def test_golden_course_against_closed_forms():
     known = datasets.golden().known
     c = golden_course(-200.0)
-    assert c.order_right
-    assert c.carried
+    assert c.fitted_in_order
+    assert c.carried_as_predicted
     assert c.half_fits[0] == pytest.approx(
         200 * known["jump_times"][0] + known["first_half_fit_offset"], abs=1e-6
     )
     assert np.allclose(
         c.half_fits - 200 * known["jump_times"], [0.77379, 0.9833, 1.1175], atol=1e-4
     )
-    assert rise(c, 0, 0.1, 0.9) == pytest.approx(4 * math.log(9) / 5, rel=1e-6)
+    assert rise_time(c, 0, 0.1, 0.9) == pytest.approx(4 * math.log(9) / 5, rel=1e-6)
     assert c.norm2 == pytest.approx(16.0, abs=1e-7)
-    assert hitting(c, 0)[1][0] == pytest.approx(math.log(1e-3))
+    assert hitting_time(c, 0)[1][0] == pytest.approx(math.log(1e-3))
 
 
 def test_a_wrong_prediction_is_seen():
@@ -75,8 +66,8 @@ def test_a_wrong_prediction_is_seen():
     wrong = replace(c, process=turned)
     assert wrong.hypothesis[:, 0].max() > 10 * c.hypothesis[:, 0].max()
     mixed_up = replace(c, process=replace(other, samples=other.samples[::-1]))
-    assert not mixed_up.order_right
-    assert not mixed_up.carried
+    assert not mixed_up.fitted_in_order
+    assert not mixed_up.carried_as_predicted
     three = [golden_course(-x) for x in (25.0, 100.0, 250.0)]
     once = inverse_log(three)  # 1/2 and 0.63
     assert falls(np.array([[1.0], [0.4], [0.3]]), once, "x").status is Status.FAILS
@@ -128,7 +119,7 @@ def test_c1_says_from_where_its_bound_speaks():
 
 
 def test_c1_fails_where_more_runs_miss_than_its_bound(monkeypatch):
-    monkeypatch.setattr(tlb26_counting, "failure_log", lambda *_: -5.0)
+    monkeypatch.setattr(tlb26_norms, "failure_log", lambda *_: -5.0)
     assert run_check(load_all()["TLB26-C1"]).status is Status.FAILS
 
 
@@ -167,7 +158,7 @@ def test_norms_are_those_of_weights():
 
 def test_other_sets_apart_are_seen(monkeypatch):
     """Control of D1: systems apart that fit their samples in another order."""
-    monkeypatch.setattr(tlb26, "_union_against_parts", lambda *_: 0.0)
+    monkeypatch.setattr(tlb26_orthonormal, "_union_against_parts", lambda *_: 0.0)
     check = load_all()["TLB26-D1"]
     assert run_check(check).status is Status.HOLDS
 
@@ -175,7 +166,7 @@ def test_other_sets_apart_are_seen(monkeypatch):
         process = algorithm1(y, **given)
         return process if np.all(y) else replace(process, samples=process.samples[::-1])
 
-    monkeypatch.setattr(tlb26, "algorithm1", turned)
+    monkeypatch.setattr(tlb26_orthonormal, "algorithm1", turned)
     assert run_check(check).comparisons[0].status is Status.FAILS
 
 
@@ -192,18 +183,31 @@ def test_ties_and_constants_that_are_ignored_are_seen(monkeypatch):
     def untied(y, **given):
         return replace(algorithm1(y, **given), ending="interpolates")
 
-    monkeypatch.setattr(tlb26, "algorithm1", untied)
+    monkeypatch.setattr(tlb26_orthonormal, "algorithm1", untied)
     assert run_check(tie).status is Status.FAILS
 
     def early(*given):
         process = algorithm1(*given)
         return replace(process, offsets=process.offsets * [1.0, 1.0, 1.1])
 
-    monkeypatch.setattr(tlb26, "algorithm1", early)
+    monkeypatch.setattr(tlb26_orthonormal, "algorithm1", early)
     assert run_check(golden).status is Status.FAILS
     monkeypatch.undo()
-    monkeypatch.setattr(tlb26, "limit", lambda *a: replace(limit(*a), times=1.05 * limit(*a).times))
+    monkeypatch.setattr(
+        tlb26_orthonormal, "limit", lambda *a: replace(limit(*a), times=1.05 * limit(*a).times)
+    )
     assert run_check(golden).status is Status.FAILS
+
+
+@pytest.mark.parametrize("method", ["algorithm1", "limit"])
+def test_another_number_of_jumps_fails(monkeypatch, method):
+    """Control of T1: a prediction that forgets the last neuron has two jumps of three."""
+    true = getattr(tlb26_orthonormal, method)
+    monkeypatch.setattr(tlb26_orthonormal, method, lambda p, net: true(p, net.subset([0, 1])))
+    (found,) = (verdict := run_check(load_all()["TLB26-T1"])).comparisons
+    assert verdict.status is Status.FAILS
+    assert found.what == f"{method}: jumps"
+    assert (found.measured, found.bound) == (2, 3)
 
 
 def test_b22_and_e15_do_not_rest_on_algorithm_1(monkeypatch):

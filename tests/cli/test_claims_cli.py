@@ -42,7 +42,7 @@ def test_ledger_listed():
     assert "77 claims, 77 with a check." in shown.stdout
     entries = json.loads(reluflow("claims", "BF24-T2", "--json").stdout)
     assert [e["id"] for e in entries] == ["BF24-T2"]
-    assert entries[0]["module"] == "reluflow.papers.bf24.claims.least_squares_line"
+    assert entries[0]["module"] == "reluflow.papers.bf24.claims.line"
 
 
 def test_claims_run():

@@ -7,7 +7,7 @@ import pytest
 
 from reluflow import datasets, descend, initialize
 from reluflow.papers import reproduce
-from reluflow.papers.bf24.figures import three_points as bf24
+from reluflow.papers.bf24.figures import three_points as bf24_three_points
 
 
 def check_end(run):
@@ -37,7 +37,7 @@ def test_quick_figure(tmp_path):
 
 @pytest.mark.slow
 def test_full_size():
-    settings = bf24.FIGURE2
+    settings = bf24_three_points.FIGURE2
     problem = datasets.three_points(loss="square")
     net = initialize(problem, settings["m"], scale=settings["scale"], rng=1)
     run = descend(problem, net, lr=settings["lr"], steps=settings["steps"])

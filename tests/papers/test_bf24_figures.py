@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 
 from reluflow import Network, ReluflowError
-from reluflow.papers.bf24.claims.stuck import bundles, joined, neurons_in_effect, teacher_run
-from reluflow.papers.bf24.figures import (
-    boxes as bf24_boxes,
-)
-from reluflow.papers.bf24.figures import (
-    teacher as bf24_teacher,
-)
-from reluflow.papers.bf24.figures import (
-    three_points as bf24,
-)
+from reluflow.papers.bf24.figures import teacher as bf24_teacher
+from reluflow.papers.bf24.figures import three_points as bf24_three_points
+from reluflow.papers.bf24.runs import bundles, join_runs, neurons_in_effect, teacher_run
 from reluflow.papers.catalogue import chosen
 from reluflow.report.panels import neurons_panel
 
@@ -25,16 +18,16 @@ def failed(comparisons):
 
 
 def test_figure_1_shows_data_in_the_boxes():
-    drawn = bf24_boxes.figure1(**bf24_boxes.FIGURE1)
+    drawn = bf24_three_points.figure1(**bf24_three_points.FIGURE1)
     assert failed(drawn.seen) == []
     assert drawn.numbers["box_eta"] == pytest.approx(0.1)
-    narrow = bf24_boxes.figure1(box_eta=0.05, draws=20)
+    narrow = bf24_three_points.figure1(box_eta=0.05, draws=20)
     assert failed(narrow.seen) == ["least box_eta of the points shown"]
 
 
 @pytest.fixture(scope="module")
 def small():
-    return bf24.three_points_run(m=1000, scale=1e-3, lr=1e-3, steps=100_000, seed=0)
+    return bf24_three_points.three_points_run(m=1000, scale=1e-3, lr=1e-3, steps=100_000, seed=0)
 
 
 def spoilt(made, row, change):
@@ -46,7 +39,7 @@ def spoilt(made, row, change):
 
 
 def test_figure_2_shows_the_way_to_the_line(small):
-    assert failed(bf24.seen(small, 1e-3, 1e-3)) == []
+    assert failed(bf24_three_points.compare_with_figure(small, 1e-3, 1e-3)) == []
     grown, near = small.ends
     assert 3300 < grown < 4300 < near < 8000  # 5 % of the fall done, 0.5 % left
     assert small.half == pytest.approx(4831, abs=700)
@@ -66,7 +59,9 @@ def test_figure_2_fails_on_a_spoilt_run(small):
         W[:] = np.linalg.norm(W, axis=1, keepdims=True) * np.array([[0.0, 1.0]])
 
     def where(row, change):
-        return " ".join(failed(bf24.seen(spoilt(small, row, change), 1e-3, 1e-3)))
+        return " ".join(
+            failed(bf24_three_points.compare_with_figure(spoilt(small, row, change), 1e-3, 1e-3))
+        )
 
     assert "mean squared error" in where(3, off_the_line)
     assert "|f - line| on [-1, 1]" in where(3, off_the_line)
@@ -75,17 +70,19 @@ def test_figure_2_fails_on_a_spoilt_run(small):
     assert "|f - line|" in where(2, turned)
     assert "angles against uniform" in where(0, bunched)
     late = replace(small, half=small.half + 1000)
-    assert "step of half the fall" in " ".join(failed(bf24.seen(late, 1e-3, 1e-3)))
+    assert "step of half the fall" in " ".join(
+        failed(bf24_three_points.compare_with_figure(late, 1e-3, 1e-3))
+    )
 
 
 def test_figure_2_needs_a_run_to_the_end():
     with pytest.raises(ReluflowError, match="give more steps"):
-        bf24.three_points_run(m=50, scale=1e-3, lr=1e-3, steps=4500, seed=0)
+        bf24_three_points.three_points_run(m=50, scale=1e-3, lr=1e-3, steps=4500, seed=0)
 
 
 def test_a_film_is_made_only_when_asked_for():
-    assert bf24.film(0, 1e-3, 1e-3, 1000, 0) == {}
-    run = bf24.film(20, 1e-3, 1e-3, 1000, 0)["run"]
+    assert bf24_three_points.film(0, 1e-3, 1e-3, 1000, 0) == {}
+    run = bf24_three_points.film(20, 1e-3, 1e-3, 1000, 0)["run"]
     assert len(run.networks) == len(run.steps) > 40
     assert run.steps[-1] == 1000
 
@@ -113,7 +110,7 @@ def test_every_neuron_in_effect_has_its_mark():
     assert [part for _, part in found] == pytest.approx(np.array([0.01, 2.0, 1.0]) / total)
     assert neurons_in_effect(net) == 3
     panel = neurons_panel(net)
-    marks = bf24_teacher._marked(panel, net).traces[-1]
+    marks = bf24_teacher._mark_bundles(panel, net).traces[-1]
     assert list(marks.x) == [angle for angle, _ in found]
     assert set(marks.y) == {panel.ylim[1]}
 
@@ -134,14 +131,14 @@ def test_a_run_and_its_continuation_are_one():
     assert len(run.networks) == len(run.times) == len(run.loss)
     for i in (0, 40, -1):  # losses belong to their networks
         assert run.problem.value(run.problem.outputs(run.networks[i])) == pytest.approx(run.loss[i])
-    assert joined(run, run).times[-1] == pytest.approx(60.0)
+    assert join_runs(run, run).times[-1] == pytest.approx(60.0)
 
 
 @pytest.mark.slow
 def test_figure_3_keeps_five_neurons():
     (spec,) = chosen("bf24", "f3")
     made = bf24_teacher.course(1, 1000, 1e-3, 2000.0)
-    assert failed(bf24_teacher.seen_in(made)) == []
+    assert failed(bf24_teacher.compare_with_figure(made)) == []
     count = made.bundles[-1]
     assert f"At the end there are {count}, at " in bf24_teacher._caption(made, 1)
     assert len(bf24_teacher._rows(made)[-1].traces[-1].x) == count
@@ -149,10 +146,10 @@ def test_figure_3_keeps_five_neurons():
     few = bf24_teacher.Course(made.run)
     few.__dict__["bundles"] = np.minimum(made.bundles, 3)  # as if no fourth neuron came
     assert few.frames[3] == few.frames[4]
-    assert "the last neurons start: neurons" in failed(bf24_teacher.seen_in(few))
+    assert "the last neurons start: neurons" in failed(bf24_teacher.compare_with_figure(few))
     lost = made.run.networks.a.copy()
     lost[
         -1, np.abs(np.arctan2(made.run.networks.W[-1, :, 1], made.run.networks.W[-1, :, 0])) > 3.0
     ] = 0.0
     bad = replace(made.run, networks=replace(made.run.networks, a=lost))
-    assert "end: neurons" in failed(bf24_teacher.seen_in(bf24_teacher.Course(bad)))
+    assert "end: neurons" in failed(bf24_teacher.compare_with_figure(bf24_teacher.Course(bad)))

@@ -5,28 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reluflow import Problem, ReluflowError, datasets, descend, initialize
+from reluflow import Network, Problem, ReluflowError, datasets, descend, initialize
 from reluflow.claims.claim import load_all
 from reluflow.claims.run import run_check
 from reluflow.claims.verdict import Status
 from reluflow.papers import reproduce
 from reluflow.papers.catalogue import all_figures, sketches_of
 from reluflow.papers.figure import Skipped
-from reluflow.papers.mmv24.figures import (
-    digits as mmv24_digits,
-)
-from reluflow.papers.mmv24.figures import (
-    drift as mmv24,
-)
-from reluflow.papers.mmv24.figures import (
-    mnist as mmv24_mnist,
-)
-from reluflow.papers.mmv24.figures import (
-    pairs as mmv24_pairs,
-)
-from reluflow.papers.mmv24.figures import (
-    phases as mmv24_phases,
-)
+from reluflow.papers.mmv24.figures import digits as mmv24_digits
+from reluflow.papers.mmv24.figures import mnist as mmv24_mnist
+from reluflow.papers.mmv24.figures import plane as mmv24_plane
 from reluflow.papers.reproduce import write_index
 from reluflow.report.traces import Band, Line
 
@@ -74,35 +62,35 @@ def test_drops_are_counted():
     problem = datasets.toy6()
     net = initialize(problem, 20, scale=1e-6, kind="gaussian", normalize="none", rng=0)
     run = descend(problem, net, lr=2e-3, steps=9000, save=range(0, 9001, 100))
-    drops, _ = mmv24.drops_of(run)
+    drops, _ = mmv24_plane.drops_of(run)
     assert len(drops) == 1  # the second comes near 12,000
 
 
 def test_outside_by_hand():
     problem = datasets.two_points(0.1)
-    net = mmv24.Network(
+    net = Network(
         np.array([[1.0, -0.05], [1.0, 1.0], [-1.0, -1.0], [1.0, 1.0]]),
         np.array([1.0, 1.0, 1.0, -1.0]),
     )
     # x_1 alone, both, none, both but of the other sign
-    assert mmv24.outside(problem, net).tolist() == [False, False, False, True]
-    net = mmv24.Network(np.array([[1.0, -0.2]]), np.ones(1))
-    assert mmv24.outside(problem, net).tolist() == [True]
+    assert mmv24_plane.outside_traps(problem, net).tolist() == [False, False, False, True]
+    net = Network(np.array([[1.0, -0.2]]), np.ones(1))
+    assert mmv24_plane.outside_traps(problem, net).tolist() == [True]
 
 
 def test_counts_do_not_depend_on_the_way_they_are_swept():
-    once = mmv24_pairs.counted(0.001, 3)
-    assert once["at 7,000"] == mmv24_pairs.counts(0.001, 6)["at 7,000"][3]
+    once = mmv24_plane.count_outside(0.001, 3)
+    assert once["at 7,000"] == mmv24_plane.count_over_starts(0.001, 6)["at 7,000"][3]
 
 
 def test_the_start_of_figure_7_is_the_one_drawn():
-    seen = {c.what: c for c in mmv24_pairs.figure7(runs=1, seed=4).seen}
+    seen = {c.what: c for c in mmv24_plane.figure7(runs=1, seed=4).seen}
     assert seen["outside at 7,000, the start shown"].measured == 1  # start 0 has none
     assert seen["outside at 7,000, any start"].measured == 0
 
 
 def test_neurons_that_changed_sign_are_told_apart():
-    found = mmv24_pairs.counted(0.001, 14)
+    found = mmv24_plane.count_outside(0.001, 14)
     assert found["along"] > 0.999
     assert found["along, late"] < 0.97  # it became positive near iteration 2,500
 
@@ -137,17 +125,17 @@ def test_courses_on_stripes(stripes):
     assert np.allclose(mmv24_digits.mean_neurons(one.run.final)[0], W[a > 0].mean(axis=0))
     pictures = mmv24_mnist.pictures_of([one, two], (1, 0))
     assert [len(p.panels) for p in pictures] == [6, 4]
-    numbers = mmv24_mnist.measured([one, two])
+    numbers = mmv24_mnist.measure([one, two])
     assert numbers["class_sum_cosine"] == pytest.approx(-1.0)
-    gaps = mmv24_mnist.agree([one, two])
+    gaps = mmv24_mnist.compare_methods([one, two])
     assert all(np.isfinite(c.measured) for c in gaps[1:])
 
 
 def test_mini_batches_keep_their_share(stripes):
     problem = mmv24_digits.digits(1, 0, None)
-    size = mmv24_phases.batch_size(problem)
-    assert -(-problem.n // size) == 7
-    made = mmv24_phases.figure13(per_class=None, epochs=10, seed=0)
+    size, per_epoch = mmv24_digits.batches(problem)
+    assert (per_epoch, -(-problem.n // size)) == (7, 7)
+    made = mmv24_digits.figure13(per_class=None, epochs=10, seed=0)
     assert len(made.pictures[0].panels) == 3
     assert made.numbers["loss_after_1"] < 1.0
 
@@ -181,7 +169,7 @@ def test_figure_1_has_a_sample_outside_the_half_space():
 
 
 def test_figures_12_and_13_are_drawn_over_epochs(stripes):
-    few = mmv24_phases.figure13(per_class=None, epochs=5, seed=0)
+    few = mmv24_digits.figure13(per_class=None, epochs=5, seed=0)
     for panel in few.pictures[0].panels:
         assert (panel.xscale, panel.xlabel) == ("linear", "epoch")
         assert panel.traces[0].x[-1] == pytest.approx(5.0)

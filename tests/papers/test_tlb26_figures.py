@@ -8,22 +8,16 @@ import pytest
 
 from reluflow import datasets, initialize
 from reluflow.papers.catalogue import all_figures, chosen
-from reluflow.papers.tlb26.figures import (
-    run as tlb26_run,
-)
-from reluflow.papers.tlb26.figures import (
-    schematic as tlb26_schematic,
-)
-from reluflow.papers.tlb26.figures import (
-    sizes as tlb26_sizes,
-)
+from reluflow.papers.tlb26.figures import one_jump as tlb26_one_jump
+from reluflow.papers.tlb26.figures import six_neurons as tlb26_six_neurons
+from reluflow.papers.tlb26.figures import sizes as tlb26_sizes
 from reluflow.papers.tlb26.figures.general import general_pictures
 from reluflow.papers.tlb26.figures.sizes import (
     RATIOS_M,
     ensemble,
     he_run,
     miss_probability,
-    trained,
+    train,
 )
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.report.render import draw
@@ -45,15 +39,15 @@ def test_all_figures_are_there():
 
 
 def test_the_chosen_draw():
-    _, _, process = tlb26_run.setting()
+    _, _, process = tlb26_six_neurons.setting()
     assert process.norm2 == pytest.approx(30.0228, abs=5e-5)
     assert process.min_norm2 == pytest.approx(15.76, abs=5e-3)
     assert [len(s) for s in process.sets] == [36, 15, 9, 3, 1]
-    epochs = process.times * tlb26_run.L / tlb26_run.LR
+    epochs = process.times * tlb26_six_neurons.L / tlb26_six_neurons.LR
     assert np.allclose(epochs, [505_452, 568_902, 627_106, 713_236, 1_030_544], atol=1)
-    first = process.half_fit_times(log_scale=-1000.0)[0] / tlb26_run.LR
+    first = process.half_fit_times(log_scale=-1000.0)[0] / tlb26_six_neurons.LR
     assert first == pytest.approx(506_088, abs=1)
-    assert first * tlb26_run.lag() == pytest.approx(506_589, abs=1)
+    assert first * tlb26_six_neurons.lag() == pytest.approx(506_589, abs=1)
 
 
 def test_schematic():
@@ -62,13 +56,13 @@ def test_schematic():
 
 def test_a_fit_that_depends_on_the_scale_is_seen(monkeypatch):
     """Control: phases of a run whose real time is stretched with log(1/scale)."""
-    phases = tlb26_schematic.phases
+    phases = tlb26_one_jump.phases
 
     def stretched(c):
         return tuple(t * c.L / 80.0 for t in phases(c))
 
-    monkeypatch.setattr(tlb26_schematic, "phases", stretched)
-    seen = tlb26_schematic.figure2(scale=80.0).seen
+    monkeypatch.setattr(tlb26_one_jump, "phases", stretched)
+    seen = tlb26_one_jump.figure2(scale=80.0).seen
     bad = [c.what for c in seen if c.status.name == "FAILS"]
     assert any("time to fit" in what for what in bad)
     assert any("time to realign" in what for what in bad)
@@ -97,7 +91,7 @@ def test_ensembles():
 
 
 def test_training_stays_below_the_limit_at_practical_scales():
-    norm2, limit, loss = trained(16, 32, 0.5, 20_000, 0)
+    norm2, limit, loss = train(16, 32, 0.5, 20_000, 0)
     assert loss < 1e-8
     assert 0.8 * limit < norm2 < limit
     start, end, left = he_run(64, 0)
@@ -110,7 +104,7 @@ def test_a_start_that_leaves_a_sample_out_is_drawn_again():
     problem = datasets.orthonormal(32, law="normal", loss="square", rng=1)
     first = initialize(problem, 16, 1e-8, "sphere", 1)
     assert algorithm1(problem, first).uncovered.size == 3
-    norm2, limit, loss = trained(32, 16, 1.0, 20_000, 1)
+    norm2, limit, loss = train(32, 16, 1.0, 20_000, 1)
     assert loss < 1e-6
     assert problem.known["min_norm2"] < norm2 < limit
 
@@ -118,7 +112,7 @@ def test_a_start_that_leaves_a_sample_out_is_drawn_again():
 def test_unfitted_and_too_small_norms_are_seen(monkeypatch):
     """Control of F6: trained points that are not fitted, below the minimum, growing."""
     made = {16: (10.0, 18.0, 1e-3), 64: (11.0, 16.5, 0.0)}
-    monkeypatch.setattr(tlb26_sizes, "trained", lambda n, m, *_: made[m])
+    monkeypatch.setattr(tlb26_sizes, "train", lambda n, m, *_: made[m])
     seen = tlb26_sizes.figure6(draws=20, widths=(16, 64), he=(16, 64), points=(16, 64)).seen
     bad = [c.what for c in seen if c.status.name == "FAILS"]
     assert [what for what in bad if what.startswith("trained")] == [
@@ -150,7 +144,7 @@ def covered_by_legend(panel):
 @pytest.mark.parametrize("he", [(16, 64, 256), (16, 64, 256, 1024, 4096)])
 def test_the_legend_of_figure_6_covers_nothing(he, monkeypatch):
     """Runs are as those of the quick and of a larger size: (m + 1)/3 before training."""
-    monkeypatch.setattr(tlb26_sizes, "trained", lambda n, m, *_: (18.0 - m / 64, 16.0, 0.0))
+    monkeypatch.setattr(tlb26_sizes, "train", lambda n, m, *_: (18.0 - m / 64, 16.0, 0.0))
     monkeypatch.setattr(tlb26_sizes, "he_run", lambda m, _: ((m + 1) / 3, (m + 60) / 3, 0.0))
     drawn = tlb26_sizes.figure6(draws=20, widths=(16, 64, 256, 4096), he=he, points=(16, 64))
     left = drawn.pictures[0].panels[0]

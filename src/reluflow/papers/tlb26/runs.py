@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.arrays import Array
+from reluflow.claims.verdict import Comparison, equals
+from reluflow.errors import ReluflowError
+from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.prediction.orthogonal_process import OrthogonalProcess
+from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory import Trajectory
 
@@ -63,6 +67,35 @@ def draws(
     return found
 
 
+def half_fit_times(times: Array, shares: Array) -> Array:
+    """Times at which the shares f/y of samples, (records, k), pass 1/2; nan if never.
+
+    Between records the odds f/(y - f) grow exponentially, as in the logistic law of one neuron.
+    """
+    share = np.clip(shares, 1e-300, 1 - 1e-16)
+    odds = np.log(share / (1 - share))
+    i, k = np.argmax(odds >= 0, axis=0), np.arange(odds.shape[1])
+    before, after, t0, t1 = odds[i - 1, k], odds[i, k], times[i - 1], times[i]
+    with np.errstate(invalid="ignore"):  # a sample that is never fitted
+        return np.where(i > 0, t0 - (t1 - t0) * before / (after - before), np.nan)
+
+
+def offsets_of(process: JumpProcess) -> Array:
+    """Constants C_i of the jump times L tau_i + C_i, which a process from a network has."""
+    if process.offsets is None:
+        raise ReluflowError("the process has no constants of its jumps: predict from a network")
+    return process.offsets
+
+
+def wrong_counts(known: int, **processes: JumpProcess) -> list[Comparison]:
+    """Processes with another number of jumps than is known, as comparisons that fail."""
+    return [
+        equals(process.n_jumps, known, tolerance=0, what=f"{name}: jumps")
+        for name, process in processes.items()
+        if process.n_jumps != known
+    ]
+
+
 @dataclass(frozen=True, eq=False)
 class Course:
     """A flow from ``exp(-L)`` times a start, beside what Algorithm 1 predicts."""
@@ -92,12 +125,14 @@ class Course:
     def directions(self) -> Array:
         """Unit vectors, (records, m, d)."""
         W = self.run.path().W
-        return W / np.linalg.norm(W, axis=2, keepdims=True)
+        return np.asarray(W / np.linalg.norm(W, axis=2, keepdims=True))
 
     @cached_property
     def half_fits(self) -> Array:
         """Times at which f = y/2 on the largest label of each jump; nan if never."""
-        return np.array([self._half_fit(int(k)) for k in self.leaders])
+        return half_fit_times(
+            self.run.times, self.outputs[:, self.leaders] / self.problem.y[self.leaders]
+        )
 
     @cached_property
     def leaders(self) -> NDArray[np.int64]:
@@ -105,22 +140,13 @@ class Course:
         y = np.abs(self.problem.y)
         return np.array([s[np.argmax(y[s])] for s in self.process.samples])
 
-    def _half_fit(self, k: int) -> float:
-        f = np.clip(self.outputs[:, k] / self.problem.y[k], 1e-300, 1 - 1e-16)
-        i = int(np.argmax(f >= 0.5))
-        if i == 0:
-            return math.nan
-        x = np.log(f[i - 1 : i + 1] / (1 - f[i - 1 : i + 1]))  # logistic in time
-        t = self.run.times
-        return float(t[i - 1] - (t[i] - t[i - 1]) * x[0] / (x[1] - x[0]))
-
     @cached_property
-    def order_right(self) -> bool:
+    def fitted_in_order(self) -> bool:
         """Whether the samples were fitted in the predicted order."""
         return bool((np.diff(self.half_fits) > 0).all() and np.isfinite(self.half_fits).all())
 
     @cached_property
-    def carried(self) -> bool:
+    def carried_as_predicted(self) -> bool:
         """Whether the predicted neuron carries more than half of each of its samples at the end."""
         W, a = self.run.final.weights()
         parts = np.maximum(self.problem.X @ W.T, 0.0) * a / self.problem.y[:, None]
@@ -209,8 +235,6 @@ class Course:
 @cache
 def course(problem: Problem, start: Network, log_scale: float, rtol: float = 1e-10) -> Course:
     """The flow from exp(log_scale) times a start of norm 1, with records where they are needed."""
-    from reluflow.gradientflow.flow import flow
-
     process = algorithm1(problem, start)
     L = -log_scale
     nodes = np.concatenate([[0.0], process.times, [1.3 * process.times[-1]]])

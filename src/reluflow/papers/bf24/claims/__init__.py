@@ -1,37 +1,14 @@
-"""Claims of [BF24]_, by topic."""
+"""Claims of [BF24]_, by topic; importing it registers them."""
 
 from reluflow.papers.bf24.claims import (
     alignment,
     assumptions,
-    balance,
-    cones,
-    data,
-    definitions,
     early,
-    ends,
-    faces,
     growth,
     landscape,
     late,
-    least_squares_line,
-    numbers,
-    stuck,
+    line,
+    remarks,
 )
 
-__all__ = [
-    "alignment",
-    "assumptions",
-    "balance",
-    "cones",
-    "data",
-    "definitions",
-    "early",
-    "ends",
-    "faces",
-    "growth",
-    "landscape",
-    "late",
-    "least_squares_line",
-    "numbers",
-    "stuck",
-]
+__all__ = ["alignment", "assumptions", "early", "growth", "landscape", "late", "line", "remarks"]

@@ -1,27 +1,44 @@
-"""[BF24]_ Theorems 1 and 3, Lemma 13: where neurons turn before they grow.
+"""[BF24]_ Theorems 1 and 3: where neurons turn before they grow.
 
 All constants are kept as logarithms: they leave the range of floats at practical scales, where
-the bounds of the theorems say nothing. "The hypotheses hold" and "the bound is informative" are
-told apart.
+the bounds of the theorems say nothing. That the bound is informative is a hypothesis of its own.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.claims.claim import Found
+from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
+from reluflow.claims.hypotheses import dominated_start, gradient_flow
+from reluflow.claims.verdict import Comparison, Hypothesis, Status, at_least, at_most, equals
 from reluflow.errors import ReluflowError
+from reluflow.gradientflow.flow import flow
 from reluflow.landscape import D, extremal_vectors, pattern
 from reluflow.landscape.constants import Constants, constants
 from reluflow.network import Network, initialize
-from reluflow.papers.bf24.claims.data import MOST_CONES, cones
-from reluflow.papers.bf24.claims.early import share_of_the_ball
-from reluflow.papers.bf24.runs import EPS, aligning, log_gain, log_total, ratios, state_at
+from reluflow.papers.bf24.claims.landscape import generic_data
+from reluflow.papers.bf24.data import (
+    MOST_CONES,
+    no_saddle,
+    number_of_cones,
+    smooth_loss,
+    stays_on_faces,
+)
+from reluflow.papers.bf24.runs import (
+    EPS,
+    NEEDS,
+    aligning_run,
+    log_gain,
+    log_total,
+    ratios,
+    state_at,
+    states_until,
+)
 from reluflow.problem import Problem
 
 ROUNDING = 1e-13  # of <D, v>/|D|
@@ -29,9 +46,38 @@ SMALL_EPS = 1 / 200
 ALPHA0 = 0.7  # Condition 1: leaves out neurons within 44 degrees of the wrong end of D
 
 
+@lru_cache(maxsize=8)
+def among_saddles(seed: int, m: int, log_scale: float | None = None, draws: int = 60) -> Evidence:
+    """Random data whose G has saddles; of ``draws`` sets the one with the best constants.
+
+    Without ``log_scale`` the scale is one at which the bound of Theorem 3 says something.
+    """
+    rng = np.random.default_rng(seed)
+    best: tuple[float, Problem, Constants] | None = None
+    for _ in range(draws):
+        problem = Problem(rng.standard_normal((4, 3)), rng.standard_normal(4), name="gaussian")
+        found = extremal_vectors(problem, basin_points=0)
+        if "saddle" not in found.kinds:
+            continue
+        known = constants(problem)
+        least = float(found.rates[found.rates > 0].min())
+        log_c = known.D_max * np.exp(log_settling_time(known, known.alpha_min, 2.0))
+        need = -(log_c + 40.0) * known.D_max / (EPS * least)
+        if best is None or need > best[0]:
+            best = need, problem, known
+    if best is None:
+        raise ReluflowError(f"none of {draws} random sets has a saddle: draw more")
+    need, problem, known = best
+    log_scale = need if log_scale is None else log_scale
+    net = initialize(problem, m, log_scale=log_scale, kind="dominated", rng=seed)
+    tau = known.alignment_time(log_total(net), EPS)
+    run = flow(problem, net, t_end=tau, save=np.linspace(0.0, tau, 61))
+    return Evidence.of(problem, run)
+
+
 def known_constants(problem: Problem) -> Constants:
     """Constants of Theorem 1, with a sentence where there are too many cones."""
-    if cones(problem) > MOST_CONES:
+    if number_of_cones(problem) > MOST_CONES:
         raise ReluflowError("too many activation cones for the constants of the theorem")
     return constants(problem)
 
@@ -40,6 +86,29 @@ def log_settling_time(known: Constants, alpha: float, factor: float = 4.0) -> fl
     """log of the bound t2 <= factor D_max / (D_min^2 alpha^2); 4 in Theorem 1, 2 in Theorem 3."""
     with np.errstate(divide="ignore"):  # no settling time where alpha is 0
         return float(np.log(factor * known.D_max) - 2 * np.log(known.D_min * alpha))
+
+
+ALIGN = [gradient_flow, smooth_loss, dominated_start, generic_data]
+SETTLING = [*ALIGN, no_saddle, stays_on_faces]
+ALIGNING: dict[str, Any] = {"needs": NEEDS, "example": aligning_run}
+SIZES: dict[str, Any] = {"quick": {"m": 200}, "full": {"m": 5000}}
+AMONG_SADDLES: dict[str, Any] = {
+    "needs": NEEDS,
+    "given": [*ALIGN, stays_on_faces],
+    "example": among_saddles,
+    "full": {"m": 1000},
+}
+FAR_BELOW: dict[str, Any] = {
+    "quick": {"m": 200, "log_scale": -320.0, "t_end": 120.0},
+    "full": {"m": 5000},
+}
+READINGS = (
+    "one clause, and a matter of how lambda* is read: with lambda* of Eq. 22, or any number of "
+    "the data and alpha_0 alone, some neurons are still on their way at tau; read as small enough "
+    "for the given eps too (t_2 <= tau, so lambda* <= exp(-t_2 D_max/eps)), it holds, and so do "
+    "(i) and the bound of (ii) as they are"
+)
+PRACTICAL = "at practical scales the bound, with the constant of Eq. {}, says nothing"
 
 
 def log_defect_constant(known: Constants, alpha_0: float | None) -> float:
@@ -57,16 +126,14 @@ def log_defect_constant(known: Constants, alpha_0: float | None) -> float:
     return float(np.logaddexp(first, 0.5 * np.log(2 * known.D_max * known.mean_square)))
 
 
+@claim("BF24-T1", form="repaired", part="i", given=[*ALIGN, no_saddle], **ALIGNING, **SIZES)
 def outer_weights_stay(evidence: Evidence) -> Found:
     """Theorem 1 (i): lambda^{2 eps} <= |a^t / a^0| <= lambda^{-2 eps} and |w| <= |a| until tau."""
     known = known_constants(evidence.problem)
     log_lambda = log_total(evidence.first())
     tau = known.alignment_time(log_lambda, EPS)
     moved, over = 0.0, -np.inf
-    until = [net for net, t in zip(evidence.path(), evidence.times, strict=True) if t <= tau]
-    if evidence.times[-1] >= tau:  # a shorter run is looked at as far as it goes
-        until.append(state_at(evidence, tau))
-    for net in until:
+    for net in states_until(evidence, tau):
         moved = max(moved, float(np.abs(log_gain(net, evidence.first())).max()))
         with np.errstate(invalid="ignore"):  # zero neurons have no ratio
             gap = net.log_norms - net.log_outer
@@ -84,7 +151,7 @@ def outer_weights_stay(evidence: Evidence) -> Found:
     )
 
 
-def _too_short(tau: float) -> Hypothesis:
+def _tau_not_reached(tau: float) -> Hypothesis:
     return Hypothesis("the run reaches tau", False, f"tau = {tau:.4g}")
 
 
@@ -99,26 +166,54 @@ def _small_enough(
     )
 
 
+@claim(
+    "BF24-T1",
+    form="repaired",
+    part="ii-practical",
+    given=SETTLING,
+    **ALIGNING,
+    **SIZES,
+    expected=Status.OUT_OF_SCOPE,
+    reason=PRACTICAL.format(37),
+)
+@claim("BF24-T1", form="repaired", part="ii", given=SETTLING, **ALIGNING, **FAR_BELOW)
 def neurons_align(evidence: Evidence) -> Found:
     """Theorem 1 (ii): at tau D(w, 0) is extremal or 0 and |D| - <D, v> <= c lambda^{eps|D|/Dmax},
     or v is anti-aligned; maxima for a > 0, minima for a < 0."""
-    return _aligned_at_tau(evidence, ALPHA0)
+    return _alignment_at_tau(evidence, ALPHA0)
 
 
+@claim(
+    "BF24-T3",
+    part="ii-practical",
+    **AMONG_SADDLES,
+    quick={"m": 100, "log_scale": -20.0},
+    reason=PRACTICAL.format(40),
+)
+@claim(
+    "BF24-T3",
+    part="ii",
+    **AMONG_SADDLES,
+    quick={"m": 100},
+    expected=Status.HOLDS,
+    reason="at a scale of about e^-90000 the bound says something",
+)
 def neurons_align_among_saddles(evidence: Evidence) -> Found:
     """Theorem 3 (ii): the same for Condition-2 neurons, which never have D = 0."""
-    return _aligned_at_tau(evidence, None)
+    return _alignment_at_tau(evidence, None)
 
 
-def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
+def _alignment_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
     """Theorems 1 and 3 (ii) at tau itself, with the constant of Eq. 37 or, without alpha_0, 40."""
     p, start = evidence.problem, evidence.first()
     known, log_lambda = known_constants(p), log_total(start)
     tau = known.alignment_time(log_lambda, EPS)
     if evidence.times[-1] < tau:
-        return Found((), [_too_short(tau)])
+        return Found((), [_tau_not_reached(tau)])
     net = state_at(evidence, tau)
-    who = _condition(p, start, 0.0 if alpha_0 is None else np.sqrt(1 - alpha_0**2), alpha_0 is None)
+    who = _neurons_meeting_condition(
+        p, start, 0.0 if alpha_0 is None else np.sqrt(1 - alpha_0**2), alpha_0 is None
+    )
     grad, v = D(p, net.W)[who], ratios(net)[who]
     size = np.linalg.norm(grad, axis=1)
     zero = size <= 1e-12 * known.D_max
@@ -144,16 +239,18 @@ def _aligned_at_tau(evidence: Evidence, alpha_0: float | None) -> Found:
         checks.append(equals(zero.sum(), 0, tolerance=0, what="Condition-2 neurons with D = 0"))
     rates = evidence.landscape.rates[evidence.landscape.rates > 0]  # |D| where neurons may settle
     logs = log_c + EPS * rates / known.D_max * log_lambda - np.log(rates)
-    said = Hypothesis(
+    informative = Hypothesis(
         "the bound is informative: c lambda^{eps |D|/D_max} < |D|",
         bool((logs < 0).all()),
         f"log c {log_c:.4g}, log bound/|D| up to {logs.max(initial=-np.inf):.4g}",
     )
     note = f"{who.size} neurons satisfy the condition; {int(zero.sum())} have D = 0 at tau."
-    return Found(checks, [_small_enough(known, log_lambda, alpha_0 or 1.0), said], note)
+    return Found(checks, [_small_enough(known, log_lambda, alpha_0 or 1.0), informative], note)
 
 
-def _condition(problem: Problem, start: Network, wrong: float, strict: bool) -> NDArray[np.intp]:
+def _neurons_meeting_condition(
+    problem: Problem, start: Network, wrong: float, strict: bool
+) -> NDArray[np.intp]:
     """Neurons with <D, v> > -wrong |D| at the start; with ``strict`` only those with D != 0."""
     grad, v = D(problem, start.W), ratios(start)
     size, along = np.linalg.norm(grad, axis=1), np.sum(grad * v, axis=1)
@@ -171,19 +268,25 @@ def _kinds(evidence: Evidence, patterns: NDArray[np.int8]) -> NDArray[np.str_]:
     return np.array([table.get(u.astype(np.int8).tobytes(), "") for u in patterns], dtype="U10")
 
 
-def threshold_alone(evidence: Evidence, eps: float = EPS) -> Found:
+@claim("BF24-T1", form="printed", part="ii", given=SETTLING, **ALIGNING, **SIZES, reason=READINGS)
+def threshold_alone(evidence: Evidence) -> Found:
     """Theorem 1 (ii), first clause alone: D(w, 0) at tau is an extremal vector or 0.
 
     For lambda below Eq. 22, or any number of the data and alpha_0, whatever eps. The proof meets a
     neuron that has not settled by tau with a larger constant in O(.), which this clause has not.
     """
+    return _neurons_settled_by_tau(evidence, EPS)
+
+
+def _neurons_settled_by_tau(evidence: Evidence, eps: float) -> Found:
+    """The first clause of Theorem 1 (ii) at the tau of ``eps``, with its printed hypotheses."""
     p, start = evidence.problem, evidence.first()
     known, log_lambda = known_constants(p), log_total(start)
     tau = known.alignment_time(log_lambda, eps)
     if evidence.times[-1] < tau:
-        return Found((), [_too_short(tau)])
+        return Found((), [_tau_not_reached(tau)])
     net = state_at(evidence, tau)
-    who = _condition(p, start, np.sqrt(1 - ALPHA0**2), False)
+    who = _neurons_meeting_condition(p, start, np.sqrt(1 - ALPHA0**2), False)
     size = np.linalg.norm(D(p, net.W), axis=1)[who]
     settled = (_kinds(evidence, pattern(p, net.W)[who]) != "") | (size <= 1e-12 * known.D_max)
     mean = np.exp(2 * (start.log_outer - log_lambda)).cumsum() * start.m
@@ -214,120 +317,40 @@ def threshold_alone(evidence: Evidence, eps: float = EPS) -> Found:
     )
 
 
+@claim(
+    "BF24-T1",
+    form="printed",
+    part="ii-eps",
+    given=SETTLING,
+    **ALIGNING,
+    **FAR_BELOW,
+    reason=READINGS,
+)
 def threshold_of_data_alone(evidence: Evidence) -> Found:
     """The same from a scale far below Eq. 22, at which all neurons settle for eps = 1/4, with a
     smaller eps: a threshold that does not know eps cannot be small enough."""
-    return threshold_alone(evidence, eps=SMALL_EPS)
+    return _neurons_settled_by_tau(evidence, SMALL_EPS)
 
 
+@experiment(
+    "BF24-T1",
+    form="repaired",
+    part="ii-rate",
+    quick={"m": 200, "logs": (-6.0, -10.0, -14.0, -20.0)},
+    full={"m": 5000},
+)
 def defect_slope(seed: int, m: int, logs: tuple[float, ...]) -> list[Comparison]:
     """Theorem 1 (ii), as an exponent: the largest defect falls like lambda^{eps |D|/D_max}, or
     faster (1 - tanh(s) ~ 2 e^{-2 s} gives twice that). On Figure 2's data |D*| = D_max."""
     worst = []
     for log in logs:
-        known = constants(aligning(seed, m).problem)
+        known = constants(aligning_run(seed, m).problem)
         tau = known.alignment_time(log, EPS)
-        run = aligning(seed, m, log, tau)
-        who = _condition(run.problem, run.first(), 0.0, True)
+        run = aligning_run(seed, m, log, tau)
+        who = _neurons_meeting_condition(run.problem, run.first(), 0.0, True)
         who = who[run.first().a[who] > 0]
         grad, v = D(run.problem, run.end().W)[who], ratios(run.end())[who]
         along = np.sum(grad * v, axis=1) / np.linalg.norm(grad, axis=1)
         worst.append(float((1 - along).max()))
     slope = np.polyfit(np.array(logs), np.log(worst), 1)[0]
     return [at_least(slope, EPS, what="exponent of max 1 - <D, v>/|D| at tau in lambda")]
-
-
-@lru_cache(maxsize=8)
-def among_saddles(seed: int, m: int, log_scale: float | None = None, draws: int = 60) -> Evidence:
-    """Random data whose G has saddles; of ``draws`` sets the one with the best constants.
-
-    Without ``log_scale`` the scale is one at which the bound of Theorem 3 says something.
-    """
-    from reluflow.gradientflow.flow import flow
-
-    rng = np.random.default_rng(seed)
-    best: tuple[float, Problem, Constants] | None = None
-    for _ in range(draws):
-        problem = Problem(rng.standard_normal((4, 3)), rng.standard_normal(4), name="gaussian")
-        found = extremal_vectors(problem, basin_points=0)
-        if "saddle" not in found.kinds:
-            continue
-        known = constants(problem)
-        least = float(found.rates[found.rates > 0].min())
-        log_c = known.D_max * np.exp(log_settling_time(known, known.alpha_min, 2.0))
-        need = -(log_c + 40.0) * known.D_max / (EPS * least)
-        if best is None or need > best[0]:
-            best = need, problem, known
-    if best is None:
-        raise ReluflowError(f"none of {draws} random sets has a saddle: draw more")
-    need, problem, known = best
-    log_scale = need if log_scale is None else log_scale
-    net = initialize(problem, m, log_scale=log_scale, kind="dominated", rng=seed)
-    tau = known.alignment_time(log_total(net), EPS)
-    run = flow(problem, net, t_end=tau, save=np.linspace(0.0, tau, 61))
-    return Evidence.of(problem, run)
-
-
-def patterns_freeze(evidence: Evidence) -> Found:
-    """Lemma 13: once a D(w, theta) lies in the neuron's own face (or is 0), the face is kept."""
-    p = evidence.problem
-    known = known_constants(p)
-    log_lambda = log_total(evidence.first())
-    tau = known.alignment_time(log_lambda, EPS)
-    home: NDArray[np.int8] = np.zeros((evidence.first().m, p.n), dtype=np.int8)
-    settled = np.zeros(evidence.first().m, dtype=bool)
-    left = np.zeros(evidence.first().m, dtype=bool)
-    for net, t in zip(evidence.path(), evidence.times, strict=True):
-        if t > tau:
-            break
-        side = pattern(p, net.W)
-        left |= settled & (side != home).any(axis=1)
-        grad = D(p, net.W, p.pull_at(p.outputs(net)))
-        zero = np.linalg.norm(grad, axis=1) <= 1e-12 * known.D_max
-        turn = (pattern(p, np.where(zero[:, None], net.W, grad)).T * np.sign(net.a)).T
-        own = (zero | (turn == side).all(axis=1)) & np.isfinite(net.log_norms)
-        new = own & ~settled
-        home[new], settled = side[new], settled | new
-    return Found(
-        [
-            at_least(settled.mean(), 0.5, what="share of neurons that settle before tau"),
-            equals(left.sum(), 0, tolerance=0, what="neurons that leave the face they settled in"),
-        ],
-        [_small_enough(known, log_lambda, 1.0)],
-    )
-
-
-def starts_well(seed: int, m: int, draws: int = 100_000) -> list[Comparison]:
-    """Condition 1 on data under Assumption 4: every active neuron with a > 0 has it, alpha_0 = 1,
-    a neuron put at w = 0 stays there, and of starts uniform in the ball (the paper's example, Eq.
-    3 to 5) the share that has it is that of an integral over angles."""
-    from reluflow.gradientflow.flow import flow
-
-    start = aligning(seed, m)
-    p, net = start.problem, start.first()
-    active = np.flatnonzero((net.a > 0) & (p.X @ net.W.T > 0).any(axis=0))
-    missing = np.setdiff1d(active, _condition(p, net, 0.0, True))
-    end = flow(p, Network(np.zeros((1, p.d)), np.ones(1), bias=p.bias), t_end=1.0).final
-    shares = []
-    for alpha_0 in (0.3, ALPHA0, 0.95):
-        ball = initialize(p, draws, scale=1.0, kind="dominated", rng=seed)
-        seen = _condition(p, ball, np.sqrt(1 - alpha_0**2), False).size / draws
-        known = share_of_the_ball(p, alpha_0)
-        error = 4 * np.sqrt(known * (1 - known) / draws)
-        shares.append(equals(seen, known, tolerance=error, what=f"share, alpha_0 = {alpha_0:g}"))
-    return [
-        *shares,
-        equals(missing.size, 0, tolerance=0, what="active neurons with a > 0 that violate it"),
-        equals(np.abs(end.W).max(), 0.0, tolerance=0.0, what="|w| of a neuron put at 0"),
-    ]
-
-
-def stays_where_it_can(seed: int, m: int) -> list[Comparison]:
-    """Condition 2 along a flow whose G has saddles: some neurons have <D, v> > 0 at the start, and
-    none leaves a face, by the rule to stay on a ridge."""
-    run = among_saddles(seed, m, -20.0)
-    aligned = _condition(run.problem, run.first(), 0.0, True)
-    return [
-        at_least(aligned.size, 1, what="neurons with <D, v> > 0 at the start"),
-        *patterns_freeze(run).comparisons,
-    ]

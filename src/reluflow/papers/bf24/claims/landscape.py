@@ -1,158 +1,272 @@
-"""[BF24]_: lemmas about G and its constants, checked on random data and on Figure 2."""
+"""[BF24]_ Assumption 2, Definition 1, Lemmas 2, 3, 9 to 12, 14: gradients on faces of the data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from itertools import combinations
 
 import numpy as np
 
-from reluflow.arrays import Array
-from reluflow.claims.claim import Found, experiment
+from reluflow.claims.claim import experiment, predicate
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
-from reluflow.landscape import constants
-from reluflow.network import Network
-from reluflow.papers.bf24.claims.cones import margins
-from reluflow.papers.bf24.claims.data import box_size, dominance, extreme_samples, positive_data
-from reluflow.papers.bf24.claims.definitions import planar_constants
-from reluflow.papers.bf24.claims.faces import (
-    extremal_by_definition,
-    faces_survive,
-    general_position,
-    gradients_avoid_borders,
-    kinds_of_extrema,
-    listed,
-    one_sign_around,
-    random_problems,
+from reluflow.claims.run import as_found
+from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.landscape import D, G, constants, extremal_vectors, pattern
+from reluflow.landscape.result import ExtremalVectors
+from reluflow.papers.bf24.data import MOST_CONES, faces_of, number_of_cones
+from reluflow.papers.bf24.planar import (
+    NONE,
+    count_unmatched,
+    extremal_by_patterns,
+    planar_constants,
+    planar_faces,
+    planar_sets,
 )
 from reluflow.problem import Problem, datasets
 
-OUTER = (0, 2)  # Kset of three points in the boxes
-CORNERS = np.array(list(np.ndindex(*(2,) * 9)), dtype=float)
+GENERIC = 1e-8  # margins below count as degenerate data
 
 
-experiment("BF24-A2", quick={"sets": 6, "tries": 100}, full={"sets": 30})(general_position)
-experiment("BF24-Def1", quick={"sets": 20}, full={"sets": 200})(extremal_by_definition)
-experiment("BF24-L2", quick={"sets": 10}, full={"sets": 100})(gradients_avoid_borders)
-experiment("BF24-L11", quick={"sets": 10, "tries": 100}, full={"sets": 30, "tries": 2000})(
-    faces_survive
-)
-experiment("BF24-L14", quick={"sets": 30}, full={"sets": 200})(kinds_of_extrema)
-experiment("BF24-L12", quick={"sets": 5, "tries": 20}, full={"sets": 25, "tries": 200})(
-    one_sign_around
-)
+def random_problems(
+    seed: int, sets: int, n: int = 5, d: int = 3, leak: float = 0.0
+) -> list[Problem]:
+    """Gaussian X and y, half-square loss."""
+    rng = np.random.default_rng(seed)
+    return [
+        Problem(rng.standard_normal((n, d)), rng.standard_normal(n), leak=leak, name="gaussian")
+        for _ in range(sets)
+    ]
+
+
+def extremal_without_basins(problem: Problem) -> ExtremalVectors:
+    """Extremal vectors without their basins."""
+    return extremal_vectors(problem, basin_points=0)
+
+
+def least_independence(problem: Problem) -> float:
+    """Least singular value of d unit vectors among c_k x_k / |c_k x_k|; 0 if one of these is 0."""
+    Z = problem.pull[:, None] * problem.X
+    if not Z.any(axis=1).all():
+        return 0.0
+    Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
+    return min(
+        float(np.linalg.svd(Z[list(rows)], compute_uv=False)[-1])
+        for rows in combinations(range(problem.n), problem.d)
+    )
+
+
+def count_on_borders(problem: Problem) -> tuple[int, float]:
+    """Faces whose D_u != 0 lies on the border of plus or minus their closed cone, and by how much
+    the others miss it: the least |<D, x_k>|/(|D||x_k|) off the face."""
+    faces, lines, sides = faces_of(problem)
+    size = problem.norms
+    bad, clear = 0, np.inf
+    for u in faces[(faces != 0).any(axis=1)]:
+        inside = lines[((sides == u) | (sides == 0)).all(axis=1)].sum(axis=0)
+        grad = D(problem, inside)
+        length = float(np.linalg.norm(grad))
+        if length <= 1e-12:
+            continue
+        side = pattern(problem, grad)
+        for s in (1, -1):
+            if ((side == 0) | (side == s * u)).all():
+                bad += bool((side != s * u).any())
+                products = np.abs(problem.X @ grad) / size / length
+                clear = min(clear, float(products[u != 0].min(initial=np.inf)))
+    return bad, clear
+
+
+@predicate("general position: Lemmas 2, 9 and 10 with margin (Assumption 2)")
+def generic_data(evidence: Evidence) -> tuple[bool | None, str]:
+    """Assumption 2 as it is used; Lemma 11 follows from the margin delta_0 of Lemma 10."""
+    p = evidence.problem
+    if p.n < p.d or number_of_cones(p) > MOST_CONES:
+        return None, f"n={p.n}, d={p.d}: fewer samples than features or too many cones to list"
+    if np.any(p.pull == 0) or least_independence(p) <= GENERIC:
+        return False, "samples without pull, or dependent ones"
+    known = constants(p)
+    bad, clear = count_on_borders(p)
+    least = min(clear, known.D_min, known.alpha_min, known.delta_0)
+    return bad == 0 and least > GENERIC, f"least margin {least:.3g}"
+
+
+@experiment("BF24-L2", quick={"sets": 10}, full={"sets": 100})
+def gradients_avoid_borders(seed: int, sets: int) -> list[Comparison]:
+    """Lemma 2: no D_u on the border of its cone; any d of the c_k x_k are independent."""
+    problems = random_problems(seed, sets)
+    found = [count_on_borders(p) for p in problems]
+    return [
+        equals(sum(bad for bad, _ in found), 0, tolerance=0, what="faces with D_u on a border"),
+        at_least(min(c for _, c in found), GENERIC, what="least distance of D_u to a border"),
+        at_least(min(map(least_independence, problems)), GENERIC, what="least singular value"),
+    ]
+
+
+@experiment("BF24-A2", quick={"sets": 6, "tries": 100}, full={"sets": 30})
+def general_position(seed: int, sets: int, tries: int) -> list[Comparison]:
+    """Assumption 2 as it is used: Lemmas 2, 9, 10 and 11 hold with margin on random data."""
+    made = list(as_found(gradients_avoid_borders(seed, sets)).comparisons)
+    known = [constants(p) for p in random_problems(seed, sets)]
+    for name in ("D_min", "alpha_min", "delta_0"):
+        least = min(getattr(c, name) for c in known)
+        made.append(at_least(least, GENERIC, what=f"least {name}"))
+    return [*made, *as_found(faces_survive(seed, sets, tries)).comparisons]
+
+
+@experiment("BF24-L11", quick={"sets": 10, "tries": 100}, full={"sets": 30, "tries": 2000})
+def faces_survive(seed: int, sets: int, tries: int) -> list[Comparison]:
+    """Lemma 11: outputs with mean |f x| = 0.9 delta_0 leave every extremal face extremal, and
+    D_u = 0 on every face where it was."""
+    rng = np.random.default_rng(seed + 1)
+    lost, zeros, largest = 0, 0, 0.0
+    for problem in random_problems(seed, sets):
+        found = extremal_without_basins(problem)
+        moving = np.abs(found.values) > 0
+        known = constants(problem)
+        norms = problem.norms
+        faces, lines, sides = faces_of(problem)
+        within = np.array(
+            [
+                lines[((sides == u) | (sides == 0)).all(axis=1)].sum(axis=0)
+                for u in faces[(faces != 0).any(axis=1)]
+            ]
+        )
+        still = within[np.linalg.norm(D(problem, within), axis=1) <= 1e-12 * known.D_max]
+        zeros += len(still)
+        for _ in range(tries):
+            f = rng.standard_normal(problem.n)
+            f *= 0.9 * known.delta_0 / np.mean(np.abs(f) * norms)
+            pull = problem.pull_at(f)
+            grads = D(problem, found.vectors[moving], pull)
+            kept = pattern(problem, grads) == found.signs[moving, None] * found.patterns[moving]
+            lost += int(np.count_nonzero(~kept.all(axis=1)))
+            if len(still):
+                largest = max(largest, float(np.abs(D(problem, still, pull)).max()) / known.D_max)
+    return [
+        equals(lost, 0, tolerance=0, what="extremal faces lost"),
+        at_least(zeros, 1, what="faces with D_u = 0"),
+        at_most(largest, 1e-12, what="largest |D| / D_max there with such outputs"),
+    ]
+
+
+def kinds_by_sampling(
+    problem: Problem, found: ExtremalVectors, rng: np.random.Generator, draws: int = 400
+) -> list[str]:
+    """Kind of each listed vector by values of G around it alone: max, min, flat or saddle.
+
+    Points are 1e-4 away, or half as far as the nearest hyperplane that does not hold the vector.
+    """
+    kinds, size = [], problem.norms
+    for w, value, face in zip(found.vectors, found.values, found.faces, strict=True):
+        steps = rng.standard_normal((draws, problem.d))
+        if 0 < len(face) < problem.d - 1:  # half inside the face, where G curves only gently
+            on = problem.X[list(face)]
+            half = draws // 2
+            steps[:half] -= steps[:half] @ np.linalg.pinv(on) @ on
+        steps -= np.outer(steps @ w, w)
+        clear = np.delete(np.abs(problem.X @ w) / size, face).min(initial=np.inf)
+        length = min(1e-4, clear / 2)
+        around = w + steps * (length / np.linalg.norm(steps, axis=1, keepdims=True))
+        around /= np.linalg.norm(around, axis=1, keepdims=True)
+        change = G(problem, around) - value
+        up, down = (change > 1e-15).any(), (change < -1e-15).any()
+        kinds.append("saddle" if up and down else "min" if up else "max" if down else "flat")
+    return kinds
+
+
+@experiment("BF24-Def1", quick={"sets": 20}, full={"sets": 200})
+def extremal_by_definition(seed: int, sets: int) -> list[Comparison]:
+    """Definition 1: D(w) = G(w) w at every listed vector, A(D) = +-A(w), and the listed kind is
+    that of values of G around it (d = 2 and 3, leak 0 and 0.2). The list is that of a search
+    through all patterns u in {-1, 0, 1}^n, both ways and with its values."""
+    rng = np.random.default_rng(seed + 1)
+    gap, wrong, count, mistaken, missing, excess, off = 0.0, 0, 0, 0, 0, 0, 0.0
+    groups = [(leak, d) for leak in (0.0, 0.2) for d in (2, 3)]
+    for leak, d in groups:
+        for problem in random_problems(seed, sets, d=d, leak=leak):
+            found = extremal_without_basins(problem)
+            moving = np.abs(found.values) > 0
+            W, values = found.vectors[moving], found.values[moving]
+            grad = D(problem, W)
+            gap = max(gap, float(np.abs(grad - values[:, None] * W).max(initial=0.0)))
+            side = np.sign(values)[:, None] * pattern(problem, W)
+            wrong += int(np.count_nonzero((pattern(problem, grad) != side).any(axis=1)))
+            all_vectors, all_values = extremal_by_patterns(problem)
+            missing += count_unmatched(all_vectors, W)
+            excess += count_unmatched(W, all_vectors) + abs(len(W) - len(all_vectors))
+            if len(values) == len(all_values):
+                off = max(off, float(np.abs(np.sort(values) - np.sort(all_values)).max(initial=0)))
+            seen = np.array(kinds_by_sampling(problem, found, rng))
+            mistaken += int(np.count_nonzero((seen != np.array(found.kinds))[moving]))
+            count += len(values)
+    return [
+        at_least(count, len(groups) * sets, what="extremal vectors looked at"),
+        equals(missing, 0, tolerance=0, what="extremal vectors that are not listed"),
+        equals(excess, 0, tolerance=0, what="listed vectors that no pattern gives"),
+        at_most(off, 1e-12, what="difference of the values G"),
+        at_most(gap, 1e-12, what="|D(w) - G(w) w|"),
+        equals(wrong, 0, tolerance=0, what="vectors whose D has another pattern"),
+        equals(mistaken, 0, tolerance=0, what="vectors of another kind than values of G show"),
+    ]
+
+
+@experiment("BF24-L14", quick={"sets": 30}, full={"sets": 200})
+def kinds_of_extrema(seed: int, sets: int) -> list[Comparison]:
+    """Lemma 14: at a local maximum D_u lies in its own face, or the face is the single ray -D_u;
+    at a local minimum it lies in the negative face, or the face is the single ray D_u."""
+    rng = np.random.default_rng(seed + 1)
+    count, wrong = {"max": 0, "min": 0}, {"max": 0, "min": 0}
+    for problem in random_problems(seed, sets):
+        found = extremal_without_basins(problem)
+        seen = kinds_by_sampling(problem, found, rng)
+        for kind, value, face in zip(seen, found.values, found.faces, strict=True):
+            if kind in count and value != 0:
+                count[kind] += 1
+                own = value > 0 if kind == "max" else value < 0
+                wrong[kind] += not own and len(face) != problem.d - 1
+    return [
+        *(at_least(count[k], 1, what=f"local {k}ima found by sampling") for k in count),
+        *(equals(wrong[k], 0, tolerance=0, what=f"{k}ima of neither kind") for k in count),
+    ]
+
+
+@experiment("BF24-L12", quick={"sets": 5, "tries": 20}, full={"sets": 25, "tries": 200})
+def one_sign_around(seed: int, sets: int, tries: int) -> list[Comparison]:
+    """Lemma 12: around a critical face e <v, D^theta> <= 0 with one sign e, + at maxima."""
+    rng = np.random.default_rng(seed + 1)
+    worst, faces = -np.inf, 0
+    draws = random_problems(seed, 4 * sets, 4, 2) + random_problems(seed, 4 * sets, 4, 3)
+    for problem in draws:
+        found = extremal_without_basins(problem)
+        if any("saddle" in kind for kind in found.kinds):
+            continue
+        limit = constants(problem).delta_0
+        norms = problem.norms
+        for w, kind, face in zip(found.vectors, found.kinds, found.faces, strict=True):
+            if not face or kind == "flat":
+                continue
+            faces += 1
+            e = 1.0 if "max" in kind else -1.0
+            for _ in range(tries):
+                f = rng.standard_normal(problem.n)
+                f *= 0.9 * min(limit / np.mean(np.abs(f) * norms), np.min(np.abs(problem.y / f)))
+                v = rng.standard_normal(len(face)) @ problem.X[list(face)]
+                v /= np.linalg.norm(v)
+                push = D(problem, w + 1e-6 * v, problem.pull_at(f))
+                worst = max(worst, e * float(v @ push))
+    return [
+        at_least(faces, 10, what="critical faces with a hyperplane"),
+        at_most(worst, 1e-12, what="largest e <v, D>"),
+    ]
 
 
 @experiment("BF24-L3", quick={"sets": 20}, full={"sets": 100})
 def some_extremal_vector(seed: int, sets: int) -> Comparison:
     """At least one extremal vector exists."""
     fewest = min(
-        int(np.count_nonzero(np.abs(listed(p).values) > 0)) for p in random_problems(seed, sets)
+        int(np.count_nonzero(np.abs(extremal_without_basins(p).values) > 0))
+        for p in random_problems(seed, sets)
     )
     return at_least(fewest, 1, what="fewest extremal vectors of a set")
-
-
-@experiment("BF24-L8", form="printed", quick={"box_eta": 0.16})
-def boxes_imply_assumption_5(seed: int, box_eta: float) -> Found:
-    """Three points of the boxes, box_eta < 1/6, at which the two sides of Assumption 5 compare
-    the other way: of the corners the one with the smallest quotient, inside where a box is open."""
-    made = []
-    for corner in CORNERS:
-        X, y = box_points(np.where(corner > 0, 1.0, 1e-9)[None], box_eta)
-        problem = Problem(X[0], y[0], name="corner of the boxes")
-        for k, one, other in zip(OUTER, *sides_of_assumption5(problem, OUTER), strict=True):
-            made.append((one / other, k, one, other, problem))
-    _, k, left, right, problem = min(made, key=lambda found: found[0])
-    size, extreme = box_size(problem), extreme_samples(problem)
-    return Found(
-        [at_least(left, right, what="y_k |x_k|^2 against |y| sqrt(sum <x_k, x_k'>^2)")],
-        [
-            Hypothesis(
-                "three points in the boxes, box_eta < 1/6 (Assumption 3)",
-                size < 1 / 6,
-                f"least box_eta {size:.6g}",
-            ),
-            Hypothesis("the sample is extreme (k in Kset)", k in extreme, f"k = {k + 1}"),
-        ],
-        note=f"x = {np.round(problem.X, 4).tolist()}, y = {np.round(problem.y, 4).tolist()}.",
-    )
-
-
-def sides_of_assumption5(problem: Problem, extreme: Iterable[int]) -> tuple[Array, Array]:
-    """y_k |x_k|^2 and |y| sqrt(sum over k' of <x_k, x_k'>^2) at the extreme samples."""
-    left, right = [], []
-    for k in extreme:
-        others = sum(float(problem.X[k] @ problem.X[j]) ** 2 for j in range(problem.n) if j != k)
-        left.append(float(problem.y[k] * problem.X[k] @ problem.X[k]))
-        right.append(float(np.sqrt(np.sum(problem.y**2) * others)))
-    return np.array(left), np.array(right)
-
-
-@experiment(
-    "BF24-L8", form="repaired", quick={"draws": 200, "many": 1_000_000}, full={"draws": 3000}
-)
-def boxes_imply_the_rest(seed: int, draws: int, many: int) -> list[Comparison]:
-    """Assumptions 4 and 6 follow below 1/6; Assumption 5 below 0.0977, corners included.
-
-    The shares of uniform draws that violate Assumption 5 are of ``many`` (tolerance: half of the
-    last digit given and 4 standard errors); alpha_1 and alpha_3 of Eq. 13 are least at a corner,
-    as each is monotone in every coordinate.
-    """
-    rng = np.random.default_rng(seed)
-    wide = [datasets.assumption3_box(0.166, rng) for _ in range(draws)]
-    bad = sum(not positive_data(Evidence.of(p)).ok for p in wide)
-    inside = max(box_size(p) for p in wide)
-    narrow = min(dominance(datasets.assumption3_box(0.097, rng)) for _ in range(draws))
-    return [
-        at_most(inside, 1 / 6, what="largest box_eta of the draws"),
-        equals(bad, 0, tolerance=0, what="draws that violate Assumption 4 at box_eta 0.166"),
-        at_least(min(margins(p).least for p in wide), 0.0, what="margin of Assumption 6 there"),
-        at_least(min(narrow, worst_corner(0.097)), 0.0, what="margin of Assumption 5 at 0.097"),
-        at_most(worst_corner(0.0978), 0.0, what="and at the worst corner of 0.0978"),
-        _share(0.166, 0.06, 0.005, many, rng),
-        _share(0.12, 0.0005, 0.00005, many, rng),
-        at_least(least_weight(1 / 6), 0.233, what="least alpha_1, alpha_3 of Eq. 13, box_eta 1/6"),
-    ]
-
-
-def box_points(u: Array, e: float) -> tuple[Array, Array]:
-    """Three points of the boxes of size e and their labels, from 9 numbers in [0, 1] each."""
-    x1, x2, x3, z = u[:, 0:2], u[:, 2:4], u[:, 4:6], u[:, 6:9]
-    X = np.stack([e * x1 + [-1, 1], e * (2 * x2 - 1) + [0, 1], e * x3 * [-1, 1] + [1, 1]], axis=1)
-    return X, e * z + [1, 0, 1]
-
-
-def box_margins(u: Array, e: float) -> Array:
-    """Margin of Assumption 5 of such points; Kset is the two outer ones."""
-    X, y = box_points(u, e)
-    K = X @ X.transpose(0, 2, 1)
-    size2 = np.diagonal(K, axis1=1, axis2=2)
-    off = np.sqrt(np.sum(K**2, axis=2) - size2**2)
-    gap = y * size2 - np.linalg.norm(y, axis=1, keepdims=True) * off
-    return np.asarray(gap[:, OUTER].min(axis=1))
-
-
-def worst_corner(e: float) -> float:
-    """Least margin of Assumption 5 over the corners of the boxes of size e (open sides closed)."""
-    return float(box_margins(CORNERS, e).min())
-
-
-def least_weight(e: float) -> float:
-    """Least alpha_1 and alpha_3 of x_2 = alpha_1 x_1 + alpha_3 x_3 over the corners."""
-    X, _ = box_points(CORNERS, e)
-    return float(np.linalg.solve(X[:, [0, 2]].transpose(0, 2, 1), X[:, 1, :, None]).min())
-
-
-def _share(e: float, known: float, digit: float, many: int, rng: np.random.Generator) -> Comparison:
-    part = 100_000  # drawn at once
-    bad = sum(
-        int(np.count_nonzero(box_margins(1.0 - rng.random((part, 9)), e) <= 0))
-        for _ in range(many // part)
-    )
-    error = 4 * np.sqrt(known * (1 - known) / many)
-    return equals(
-        bad / many, known, tolerance=digit + error, what=f"share of draws without A5 at {e:g}"
-    )
 
 
 @experiment(
@@ -216,26 +330,27 @@ def delta_is_positive(seed: int, sets: int) -> list[Comparison]:
     ]
 
 
-@experiment("BF24-X1")
-def two_solutions(seed: int) -> list[Comparison]:
-    """One point, w = 0: staying and leaving, at once or later, are solutions (``on_branch``).
-
-    One that leaves at t_0 has a = cosh u, w = sinh u with u' = 1 - sinh(2 u)/2 and u(t_0) = 0,
-    which is integrated apart.
-    """
-    from scipy.integrate import solve_ivp
-
-    from reluflow.gradientflow.flow import flow
-
-    problem = Problem(np.ones((1, 1)), np.ones(1))
-    net = Network(np.zeros((1, 1)), np.ones(1))
-    stays = flow(problem, net, t_end=0.5, on_branch="stay").final
-    known = solve_ivp(
-        lambda t, u: 1 - np.sinh(2 * u) / 2, (0.0, 1.0), [0.0], rtol=1e-12, atol=1e-14
-    ).y[0, -1]
-    made = [equals(abs(stays.weights()[0][0, 0]), 0.0, tolerance=0.0, what="|w| when staying")]
-    for start, when in ((net, "at once"), (stays, "at 0.5")):
-        W, a = flow(problem, start, t_end=1.0, on_branch="leave").final.weights()
-        gap = max(abs(W[0, 0] - np.sinh(known)), abs(a[0] - np.cosh(known)))
-        made.append(at_most(gap, 1e-7, what=f"error of (w, a) 1 after leaving {when}"))
-    return made
+@experiment("BF24-Def1", part="by-faces", quick={"sets": 20}, full={"sets": 200})
+def listed_by_faces(seed: int, sets: int) -> list[Comparison]:
+    """In the plane the list is that of the faces with D_u of pattern u or -u, none missing."""
+    missing, strange, values = 0.0, 0.0, 0.0
+    for problem in planar_sets(seed, sets) + planar_sets(seed + 1, sets, 0.2):
+        by_faces = []
+        for face in planar_faces(problem):
+            s, size = face.sign_of_D(problem), float(np.linalg.norm(face.grad))
+            if s:
+                by_faces.append((s * face.grad / size, s * size))
+        found = extremal_vectors(problem)
+        moving = np.abs(found.values) > NONE
+        V, G = found.vectors[moving], found.values[moving]
+        U, H = np.array([v for v, _ in by_faces]), np.array([g for _, g in by_faces])
+        gaps = np.linalg.norm(U[:, None] - V, axis=2) if len(V) else np.full((len(U), 1), 2.0)
+        missing = max(missing, gaps.min(axis=1).max())
+        strange = max(strange, gaps.min(axis=0).max())
+        if len(V):
+            values = max(values, np.abs(H - G[gaps.argmin(axis=1)]).max())
+    return [
+        at_most(missing, 1e-9, what="distance of a vector of the faces to the nearest listed one"),
+        at_most(strange, 1e-9, what="distance of a listed vector to the nearest of the faces"),
+        at_most(values, 1e-12, what="difference of G"),
+    ]

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from reluflow.arrays import Array
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
+from reluflow.errors import ReluflowError
 from reluflow.gradientflow.flow import flow
 from reluflow.network import Network
-from reluflow.papers.bf24.claims.stuck import SETTLED, bundles, neurons_in_effect, teacher_run
+from reluflow.papers.bf24.runs import SETTLED, bundles, neurons_in_effect, teacher_run
 from reluflow.papers.figure import Drawn, figure
 from reluflow.report.panels import function_panel, neurons_panel
 from reluflow.report.traces import Line, Panel, Picture, Points, Rule
@@ -114,7 +115,7 @@ def figure3(
         "jumps": made.phases.jumps,
         "plateaus": made.phases.plateaus,
     }
-    seen = seen_in(made)
+    seen = compare_with_figure(made)
     summary = [
         f"{m:,} neurons: {made.run.status}",
         f"{made.bundles[-1]} neurons in effect at the end, mean squared error "
@@ -142,7 +143,7 @@ def figure3(
     return Drawn(pictures, numbers, summary, seen, _caption(made, draw), films)
 
 
-def seen_in(made: Course) -> list[Comparison]:
+def compare_with_figure(made: Course) -> list[Comparison]:
     """What a reader must see in the five rows."""
     problem, states = made.run.problem, made.states
     grid = np.linspace(-1.0, 1.0, 401)
@@ -201,13 +202,14 @@ def _rows(made: Course) -> list[Panel]:
         panels.append(replace(shown, traces=[teacher, *shown.traces]))
         count = f"neurons in effect: {made.bundles[i]}" if i else "all directions, tiny"
         shown = neurons_panel(net, title=count)
-        panels.append(_marked(shown, net) if i else shown)
+        panels.append(_mark_bundles(shown, net) if i else shown)
     return panels
 
 
-def _marked(panel: Panel, net: Network) -> Panel:
+def _mark_bundles(panel: Panel, net: Network) -> Panel:
     """The panel with a mark at the rim for each neuron in effect, however small it is drawn."""
-    assert panel.ylim is not None
+    if panel.ylim is None:
+        raise ReluflowError("the panel has no range of radii to mark the rim of: give it ylim")
     angles = [angle for angle, _ in bundles(net)]
     rim = Points(angles, [panel.ylim[1]] * len(angles), color="black", marker="D", clip=False)
     return replace(panel, traces=[*panel.traces, rim])

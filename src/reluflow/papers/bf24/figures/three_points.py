@@ -1,4 +1,4 @@
-"""[BF24]_ Figure 2: three points on which every width learns only the least-squares line."""
+"""[BF24]_ Figures 1 and 2: three points on which every width learns only the least-squares line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,71 @@ from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
 from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize
+from reluflow.papers.bf24.data import box_size, least_squares
 from reluflow.papers.figure import Drawn, figure
 from reluflow.problem import Problem, datasets
 from reluflow.report.panels import function_panel, neurons_panel
-from reluflow.report.traces import Line, Panel, Picture, Rule, Trace
+from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.trajectory import Trajectory, geometric
 from reluflow.trajectory.observables import Observable
 from reluflow.trajectory.phases import phases
+
+FIGURE1: dict[str, Any] = {"box_eta": 1 / 6, "draws": 200}
+
+
+@figure(
+    "BF24",
+    "F1",
+    title="Data of Assumption 3",
+    quick=FIGURE1,
+    full=FIGURE1,
+    claims=("BF24-A3", "BF24-L8"),
+)
+def figure1(*, box_eta: float, draws: int, seed: int = 0) -> Drawn:
+    """Figure 1: one-dimensional data that satisfy Assumption 3, with their least-squares line."""
+    x, y = np.array([-0.9, 0.05, 0.92]), np.array([1.1, 0.08, 1.05])
+    problem = Problem(x[:, None], y, bias=1.0, name="figure1")
+    beta = least_squares(problem)
+    e, grid = box_eta, np.linspace(-1.05, 1.05, 50)
+    rng = np.random.default_rng(seed)
+    cloud = [datasets.assumption3_box(e, rng) for _ in range(draws)]
+    boxes: list[Trace] = []
+    for left, right, low, high in ((-1, -1 + e, 1, 1 + e), (-e, e, 0, e), (1 - e, 1, 1, 1 + e)):
+        sides = ([left, right, right, left, left], [low, low, high, high, low])
+        boxes.append(Line(*sides, color="0.6", dash=":", width=1.0))
+    many = [
+        Points(
+            np.concatenate([p.X[:, 0] for p in cloud]),
+            np.concatenate([p.y for p in cloud]),
+            f"{draws} draws",
+            "0.75",
+            size=5,
+        )
+    ]
+    traces = [
+        *many,
+        *boxes,
+        Line(grid, beta[0] * grid + beta[1], "least squares", "crimson", "--", 1.5),
+        Points(x, y, "data", "tab:green", size=50),
+    ]
+    panel = Panel(traces, "", "x", "y", ylim=(-0.05, 1.35), legend="upper center")
+    eta = box_size(problem)
+    miss = min(float(np.mean((p.X @ least_squares(p) - p.y) ** 2)) for p in cloud)
+    return Drawn(
+        [Picture([panel], title=f"Three points of Assumption 3, box size {box_eta:.3g}", width=6)],
+        {"box_eta": eta, "least_mse_of_draws": miss, "x": x, "y": y},
+        [
+            f"The points shown need boxes of size {eta:.3f}; the limit is {box_eta:.3f}.",
+            f"The least-squares line misses: its mean squared error is at least {miss:.3f} here.",
+        ],
+        [
+            at_most(eta, box_eta, what="least box_eta of the points shown"),
+            at_least(miss, 0.05, what="least squared error of the line over the draws"),
+        ],
+        "The paper gives no coordinates: the green points are ours. Dotted: the boxes for (x, y); "
+        "grey: draws from them, whose second feature, 1 in the figure, varies too.",
+    )
+
 
 FIGURE2: dict[str, Any] = {
     "m": 200_000,
@@ -40,7 +98,7 @@ def active(problem: Problem, net: Network) -> NDArray[np.bool_]:
     return np.asarray(problem.X @ net.W.T > 0)
 
 
-def mixed(problem: Problem, net: Network) -> int:
+def count_mixed(problem: Problem, net: Network) -> int:
     """Neurons that are active on some samples and not on others."""
     on = active(problem, net)
     return int(np.count_nonzero(on.any(axis=0) & ~on.all(axis=0)))
@@ -87,7 +145,7 @@ def three_points_run(m: int, scale: float, lr: float, steps: int, seed: int) -> 
     """
     problem = datasets.three_points(loss="square")
     net = initialize(problem, m, scale=scale, rng=seed)
-    observe = ["outputs", Observable("mixed", mixed)]
+    observe = ["outputs", Observable("mixed", count_mixed)]
     curve = descend(problem, net, lr=lr, steps=steps, save=geometric(1.02), observe=observe)
     begins, settles = phases(curve, tol=DONE), phases(curve, tol=LEFT)
     if len(begins.plateaus) != 2 or settles.convergence is None:
@@ -130,8 +188,9 @@ def figure2(*, m: int, scale: float, lr: float, steps: int, m_film: int, seed: i
         Picture([_loss_curve(made)], name="loss", width=6.5, height=3.6),
     ]
     numbers = _numbers(made)
-    told = _summary(made, numbers), seen(made, scale, lr), _caption(numbers)
-    return Drawn(pictures, numbers, *told, films=film(m_film, scale, lr, steps, seed))
+    seen = compare_with_figure(made, scale, lr)
+    films = film(m_film, scale, lr, steps, seed)
+    return Drawn(pictures, numbers, _summary(made, numbers), seen, _caption(numbers), films)
 
 
 def film(m: int, scale: float, lr: float, steps: int, seed: int) -> dict[str, Trajectory]:
@@ -184,12 +243,12 @@ def _numbers(made: ThreePoints) -> dict[str, Any]:
         "mixed_last_at": int(made.curve.steps[seen_mixed[-1]]) if seen_mixed.size else 0,
         "active_on_all": int(np.count_nonzero(on.all(axis=0))),
         "active_on_none": int(np.count_nonzero(~on.any(axis=0))),
-        "active_on_some": mixed(made.problem, final),
+        "active_on_some": count_mixed(made.problem, final),
         "cost": dict(made.run.cost),
     }
 
 
-def seen(made: ThreePoints, scale: float, lr: float) -> list[Comparison]:
+def compare_with_figure(made: ThreePoints, scale: float, lr: float) -> list[Comparison]:
     """What a reader must see: all angles, then one ray, then near the line, then on it."""
     problem, (start, grown, near, final) = made.problem, made.states
     known = problem.known
@@ -231,7 +290,9 @@ def seen(made: ThreePoints, scale: float, lr: float) -> list[Comparison]:
             1e-3,
             what=f"neurons active on some samples from step {UNMIXED:,} on, share",
         ),
-        equals(mixed(problem, final), 0, tolerance=0, what="end: neurons active on some samples"),
+        equals(
+            count_mixed(problem, final), 0, tolerance=0, what="end: neurons active on some samples"
+        ),
         equals(idle, 0.0, tolerance=0.0, what="end: move of neurons that never were active"),
         equals(
             np.mean((final(problem.X) - problem.y) ** 2),

@@ -1,35 +1,5 @@
-"""Claims of [MMV24]_, by topic."""
+"""Claims of [MMV24]_, by topic; importing it registers them."""
 
-from reluflow.papers.mmv24.claims import (
-    alignment,
-    constants,
-    drift,
-    early,
-    examples,
-    geometry,
-    growth,
-    late,
-    numbers,
-    paths,
-    solutions,
-    states,
-    traps,
-    walk,
-)
+from reluflow.papers.mmv24.claims import early, examples, late, patterns, solutions, traps
 
-__all__ = [
-    "alignment",
-    "constants",
-    "drift",
-    "early",
-    "examples",
-    "geometry",
-    "growth",
-    "late",
-    "numbers",
-    "paths",
-    "solutions",
-    "states",
-    "traps",
-    "walk",
-]
+__all__ = ["early", "examples", "late", "patterns", "solutions", "traps"]

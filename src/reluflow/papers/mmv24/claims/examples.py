@@ -1,4 +1,4 @@
-"""[MMV24]_: constants, counts and examples that need no run of a wide network."""
+"""[MMV24]_: constants, counts, examples and closed forms that need no run of a wide network."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.optimize import linprog
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.hypotheses import least_cosine
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.descent import descend
+from reluflow.gradientflow.flow import flow
+from reluflow.landscape import early
 from reluflow.network import Network, initialize
-from reluflow.papers.mmv24.claims.constants import Constants
-from reluflow.papers.mmv24.claims.early import unit_start
+from reluflow.papers.mmv24.constants import Constants
+from reluflow.papers.mmv24.runs import unit_start
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
 from reluflow.trajectory.observables import velocity
@@ -97,8 +102,6 @@ def dead_cone(seed: int) -> list[Comparison]:
 
 def widest_dead(problem: Problem) -> float:
     """Largest entry of |z| over z with <x_i, z> <= 0 for all i and |z|_inf <= 1: 2 d programs."""
-    from scipy.optimize import linprog
-
     found = [
         linprog(sign * row, A_ub=problem.X, b_ub=np.zeros(problem.n), bounds=(-1.0, 1.0))
         for row in np.eye(problem.d)
@@ -122,8 +125,6 @@ def _step(problem: Problem, net: Network, eta: float, slope: float) -> Network:
 @experiment("MMV24-E3")
 def one_step_into_the_dead_cone(seed: int) -> list[Comparison]:
     """x=(1,0), y=-1, w=(0,1): phi'(0)=0 rests; phi'(0)=c steps by eta c into S_dead and rests."""
-    from reluflow.descent import descend
-
     problem, net = one_sample(-1.0)
     etas, slopes = (1e-1, 1e-2, 1e-3, 1e-4), (0.5, 1.0)
     still = descend(problem, net, lr=0.1, steps=10).final
@@ -151,11 +152,6 @@ def one_step_into_the_dead_cone(seed: int) -> list[Comparison]:
 @experiment("MMV24-E4")
 def waiting_and_leaving(seed: int) -> list[Comparison]:
     """x=(1,0), y=+1: wait until t_0, then a = cosh th, w = (sinh th, 1): a solution for any t_0."""
-    from scipy.integrate import solve_ivp
-
-    from reluflow.descent import descend
-    from reluflow.gradientflow.flow import flow
-
     problem, net = one_sample(1.0)
     end, times = 2.0, np.linspace(0.0, 2.0, 21)
     angle = solve_ivp(
@@ -177,11 +173,11 @@ def waiting_and_leaving(seed: int) -> list[Comparison]:
     residuals = [residual(problem, partial(path, since=since), times) for since in waits]
     ends = [float(problem.outputs(path(end, since))[0]) for since in waits]
     left = flow(problem, net, t_end=end, save=times, on_branch="leave", rtol=1e-11)
-    gap = max(_apart(n, path(float(t), 0.0)) for n, t in zip(left.path(), times, strict=True))
+    gap = max(_distance(n, path(float(t), 0.0)) for n, t in zip(left.path(), times, strict=True))
     stays = flow(problem, net, t_end=end, on_branch="stay").final
     still = descend(problem, net, lr=1e-3, steps=round(end / 1e-3)).final
     off = [
-        _apart(
+        _distance(
             descend(
                 problem, _step(problem, net, eta, 1.0), lr=eta, steps=round(end / eta) - 1
             ).final,
@@ -198,13 +194,13 @@ def waiting_and_leaving(seed: int) -> list[Comparison]:
         at_least(min(ends[:2]), 0.5, what="f at t = 2 of those that leave S_dead: not regular"),
         equals(ends[2], 0.0, tolerance=0.0, what="f at t = 2 of the one that waits: regular"),
         at_most(gap, 1e-8, what="leaving branch: |flow - closed form|"),
-        equals(_apart(stays, net), 0.0, tolerance=0.0, what="waiting branch of the flow"),
-        equals(_apart(still, net), 0.0, tolerance=0.0, what="movement of descent, phi'(0) = 0"),
+        equals(_distance(stays, net), 0.0, tolerance=0.0, what="waiting branch of the flow"),
+        equals(_distance(still, net), 0.0, tolerance=0.0, what="movement of descent, phi'(0) = 0"),
         at_most(max(off), 2.0, what="descent with phi'(0) = 1 off the leaving branch, over eta"),
     ]
 
 
-def _apart(one: Network, two: Network) -> float:
+def _distance(one: Network, two: Network) -> float:
     """Largest difference of two networks in an entry."""
     (W, a), (V, b) = one.weights(), two.weights()
     return max(float(np.abs(W - V).max()), float(np.abs(a - b).max()))
@@ -225,3 +221,50 @@ def residual(problem: Problem, path: Callable[[float], Network], times: Array) -
         gap = both(path(high).weights()) - both(path(times[0]).weights()) - total
         worst = max(worst, float(np.abs(gap).max()))
     return worst
+
+
+@experiment("MMV24-R3", part="closed-form", quick={"draws": 10}, full={"draws": 500})
+def cosine_in_one_cone(seed: int, draws: int) -> list[Comparison]:
+    """Inside S_+ with f ~ 0: cos(t) = tanh(artanh cos(0) + |x_a| t), and
+    |w(t)|/|w(0)| = cosh(|x_a| t) + cos(0) sinh(|x_a| t), both for a balanced neuron."""
+    rng = np.random.default_rng(seed)
+    angle, size, least = 0.0, 0.0, np.inf
+    for _ in range(draws):
+        X = np.abs(rng.standard_normal((5, 3))) + 0.1  # correlated, one class: one cone
+        problem = Problem(X, np.ones(5), Exponential(), reduction="sum")
+        w = rng.random(3) + 0.1
+        net = Network(1e-9 * w[None, :], np.array([1e-9 * np.linalg.norm(w)]))
+        x_a = X.sum(axis=0)
+        r = float(np.linalg.norm(x_a))
+        start = float(w @ x_a) / (r * float(np.linalg.norm(w)))
+        least = min(least, 1 - start)
+        for t in (0.1 / r, 0.5 / r, 2.0 / r):
+            later = early(problem, net, float(t))
+            v = later.directions[0]
+            angle = max(angle, abs(v @ x_a / r - np.tanh(np.arctanh(start) + r * t)))
+            grown = np.exp(later.log_norms[0] - net.log_norms[0])
+            size = max(size, abs(grown / (np.cosh(r * t) + start * np.sinh(r * t)) - 1))
+    return [
+        at_most(angle, 1e-12, what="cosine against tanh(artanh c_0 + |x_a| t)"),
+        at_most(size, 1e-12, what="norm against cosh + c_0 sinh, relative"),
+        at_least(least, 1e-4, what="least 1 - cos at the start"),
+    ]
+
+
+@experiment("MMV24-E4", part="closed-form")
+def leaving_under_a_frozen_pull(seed: int) -> list[Comparison]:
+    """x = (1, 0), y = 1, w = (0, 1), a = 1 while f ~ 0: th' = 1, so that leaving at once is
+    a = cosh t, w = (sinh t, 1), and waiting is w, a as they are."""
+    problem = Problem(np.array([[1.0, 0.0]]), np.ones(1), Exponential())
+    net = Network(np.array([[0.0, 1.0]]), np.ones(1))
+    left, stays = 0.0, 0.0
+    for t in (0.1, 1.0, 3.0):
+        W, a = early(problem, net, t, on_branch="leave").weights()
+        gap = np.abs(np.append(W[0], a) - [np.sinh(t), 1.0, np.cosh(t)]).max()
+        left = max(left, float(gap) / np.cosh(t))
+        W, a = early(problem, net, t, on_branch="stay").weights()
+        stays = max(stays, float(np.abs(np.append(W[0], a) - [0.0, 1.0, 1.0]).max()))
+    return [
+        at_most(left, 1e-13, what="leaving at once, relative error"),
+        at_most(stays, 0.0, what="waiting, error"),
+    ]

@@ -1,17 +1,5 @@
-"""Figures of [MMV24]_, by topic."""
+"""Figures of [MMV24]_, by topic; importing it registers them."""
 
-from reluflow.papers.mmv24.figures import (
-    digits,
-    drift,
-    mnist,
-    pairs,
-    phases,
-)
+from reluflow.papers.mmv24.figures import digits, mnist, plane
 
-__all__ = [
-    "digits",
-    "drift",
-    "mnist",
-    "pairs",
-    "phases",
-]
+__all__ = ["digits", "mnist", "plane"]

@@ -23,12 +23,12 @@ from reluflow.papers.mmv24.figures.digits import (
     course,
     digits,
     heat_map,
+    images_to_draw,
     mean_neurons,
     right_pairs,
-    shown_images,
     small_start,
 )
-from reluflow.papers.mmv24.figures.drift import NEGATIVE, POSITIVE
+from reluflow.papers.mmv24.figures.plane import NEGATIVE, POSITIVE
 from reluflow.report.images import directions_picture
 from reluflow.report.traces import Band, Line, Panel, Picture, Rule, Trace
 
@@ -73,30 +73,15 @@ def curve_panels(made: Sequence[Course]) -> list[Panel]:
     def lines(value: Any) -> list[Trace]:
         return [Line(c.steps, value(c), c.name, colour, dash) for c, colour, dash in pairs]
 
+    def panel(traces: list[Trace], title: str, ylabel: str, **options: Any) -> Panel:
+        return Panel(traces, title, "iteration", ylabel, **{"legend": "upper right", **options})
+
+    ranks = [Rule(2.0, "y", dash=":"), *lines(lambda c: c.run["stable_rank"])]
+    norms = lines(lambda c: c.run["spectral_norm"] ** 2)
     return [
-        Panel(
-            lines(lambda c: c.run.loss),
-            "loss",
-            "iteration",
-            "loss",
-            ylim=(0.0, 1.05),
-            legend="upper right",
-        ),
-        Panel(
-            [Rule(2.0, "y", dash=":"), *lines(lambda c: c.run["stable_rank"])],
-            "stable rank",
-            "iteration",
-            "|W|_F^2 / |W|_2^2",
-            yscale="log",
-            legend="upper right",
-        ),
-        Panel(
-            lines(lambda c: c.run["spectral_norm"] ** 2),
-            "squared spectral norm",
-            "iteration",
-            "|W|_2^2",
-            legend="upper left",
-        ),
+        panel(lines(lambda c: c.run.loss), "loss", "loss", ylim=(0.0, 1.05)),
+        panel(ranks, "stable rank", "|W|_F^2 / |W|_2^2", yscale="log"),
+        panel(norms, "squared spectral norm", "|W|_2^2", legend="upper left"),
     ]
 
 
@@ -104,7 +89,7 @@ def pictures_of(made: Sequence[Course], pair: tuple[int, int]) -> list[Picture]:
     """Curves, and mean neurons beside sums of classes as images."""
     problem = made[0].problem
     panels = [
-        heat_map(shown_images(problem)),
+        heat_map(images_to_draw(problem)),
         cosine_panel(made, 0, pair[0]),
         cosine_panel(made, 1, pair[1]),
         *curve_panels(made),
@@ -123,7 +108,7 @@ def pictures_of(made: Sequence[Course], pair: tuple[int, int]) -> list[Picture]:
     ]
 
 
-def agree(made: Sequence[Course]) -> list[Comparison]:
+def compare_methods(made: Sequence[Course]) -> list[Comparison]:
     """Flow and descent show the same curves, the flow with far fewer gradients."""
     if len(made) < 2:
         return []
@@ -149,10 +134,10 @@ def agree(made: Sequence[Course]) -> list[Comparison]:
     ]
 
 
-def measured(made: Sequence[Course]) -> dict[str, Any]:
+def measure(made: Sequence[Course]) -> dict[str, Any]:
     """Numbers at iterations from the start to the end."""
     c = made[0]
-    few = shown_images(c.problem)
+    few = images_to_draw(c.problem)
     steps = (0, 1000, 1500, 2000, 2500, 3000, 3500, 5000, 6000, STEPS)
     return {
         "images": c.problem.n,
@@ -174,11 +159,11 @@ def _cosine(u: Array, v: Array) -> float:
     return float(u @ v / np.linalg.norm(u) / np.linalg.norm(v))
 
 
-def drawn(
+def draw_digits(
     name: str, made: Sequence[Course], seen: list[Comparison], more: dict[str, Any], words: str = ""
 ) -> Drawn:
     """The figure with its sentences; ``words`` end the caption."""
-    c, numbers = made[0], {**measured(made), **more}
+    c, numbers = made[0], {**measure(made), **more}
     cost = {k.name: k.run.cost for k in made}
     summary = [
         f"{100 * numbers['pairs_positive']:.0f} % of signed pairs of images are positively "
@@ -211,7 +196,7 @@ def drawn(
     return Drawn(pictures_of(made, PAIRS[name]), numbers, summary, seen, caption)
 
 
-def common(name: str, c: Course, since: int) -> list[Comparison]:
+def shared_comparisons(name: str, c: Course, since: int) -> list[Comparison]:
     """What the three figures share."""
     late = c.steps >= since
     share, blocks = right_pairs(c.problem)
@@ -243,15 +228,15 @@ def figure5(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
         at_most(c.run.loss[c.at(3500)], 0.5, what="loss at 3,500"),
         at_least(c.run["mean_cosines"][-1].min(), KEPT, what="least cosine of mean neurons, end"),
         at_most(c.run["mean_cosines"][-1].max(), 0.99, what="largest cosine of mean neurons, end"),
-        *common("F5", c, 1500),
-        *agree(made),
+        *shared_comparisons("F5", c, 1500),
+        *compare_methods(made),
     ]
     words = (
         " That every neuron has a cosine above 0.9 at 2,000 is not asked: of fifty unbalanced "
         f"neurons the slowest decides it, here at {c.least_cosine(2000):.2f}. Asked are 90 % of "
         "them at 2,000, 95 % at 2,500, and the mean neurons."
     )
-    return drawn("F5", made, seen, {}, words)
+    return draw_digits("F5", made, seen, {}, words)
 
 
 @figure(
@@ -270,13 +255,13 @@ def figure10(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
             KEPT,
             what="largest cosine of mean neurons, end: less than 0/1 keeps",
         ),
-        *common("F10", c, 6000),
-        *agree(made),
+        *shared_comparisons("F10", c, 6000),
+        *compare_methods(made),
     ]
-    return drawn("F10", made, seen, {})
+    return draw_digits("F10", made, seen, {})
 
 
-def growth(pair: tuple[int, int], per_class: int | None, seed: int) -> float:
+def growth_by_flow(pair: tuple[int, int], per_class: int | None, seed: int) -> float:
     """Iteration, by flow, at which the loss falls below 0.9."""
     problem = digits(*pair, per_class)
     run = flow(problem, small_start(problem, seed), stop=loss_below(GROWN), kinks=False)
@@ -288,7 +273,7 @@ def figure11(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
     """Figure 11: as Figure 5; growth comes after that of 0/1 and before that of 3/8."""
     made = courses("F11", per_class, descent, seed)
     c = made[0]
-    grown = {name: growth(PAIRS[name], per_class, seed) for name in ("F5", "F10")}
+    grown = {name: growth_by_flow(PAIRS[name], per_class, seed) for name in ("F5", "F10")}
     grown["F11"] = made[-1].falls_below(GROWN)
     seen = [
         at_least(grown["F11"] - grown["F5"], 200, what="growth of 1/7 after that of 0/1 (steps)"),
@@ -298,10 +283,10 @@ def figure11(*, per_class: int | None, descent: bool, seed: int = 0) -> Drawn:
             KEPT,
             what="largest cosine of mean neurons, end: less than 0/1 keeps",
         ),
-        *common("F11", c, 3000),
-        *agree(made),
+        *shared_comparisons("F11", c, 3000),
+        *compare_methods(made),
     ]
-    return drawn(
+    return draw_digits(
         "F11",
         made,
         seen,

@@ -1,4 +1,6 @@
-"""[TLB26]_: what happens at a jump: rapid fitting, realignment, continuous exponents."""
+"""[TLB26]_: when jumps come, and what happens at one: rapid fitting, realignment, continuous
+exponents.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,29 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.errors import ReluflowError
+from reluflow.gradientflow.flow import flow
+from reluflow.gradientflow.stops import loss_below
 from reluflow.landscape import D
 from reluflow.network import Network
 from reluflow.papers.tlb26.claims.lemmas import FALLS, NEURON, RERUN, falls, inverse_log, slowest
-from reluflow.papers.tlb26.runs import Course, course, courses, draws, golden_course
-from reluflow.problem import Problem
+from reluflow.papers.tlb26.runs import (
+    Course,
+    course,
+    courses,
+    draws,
+    golden_course,
+    half_fit_times,
+    offsets_of,
+    wrong_counts,
+)
+from reluflow.prediction.limit import limit
+from reluflow.prediction.orthogonal import algorithm1
+from reluflow.problem import Problem, datasets
+from reluflow.trajectory import Trajectory
 
 
-def rise(c: Course, i: int, low: float, high: float) -> float:
+def rise_time(c: Course, i: int, low: float, high: float) -> float:
     """Time in which |w|^2 of the neuron of jump i goes from the share ``low`` to ``high`` of v."""
     share = np.exp(2 * c.log_norms[:, c.process.neurons[i][0]]) / c.process.sizes[i]
     share = np.clip(share, 1e-300, 1 - 1e-15)
@@ -35,7 +52,7 @@ def _rises(low: float | None, high: float, scales: tuple[float, ...]) -> tuple[f
     for log_scale in scales:
         c = golden_course(log_scale)
         lows = [NEURON**2 / v if low is None else low for v in c.process.sizes]
-        times = np.array([rise(c, i, x, high) for i, x in enumerate(lows)])
+        times = np.array([rise_time(c, i, x, high) for i, x in enumerate(lows)])
         odds = [math.log(high / (1 - high)) - math.log(x / (1 - x)) for x in lows]
         exact = np.array(odds) / (2 * c.rate * c.process.sizes)
         worst = max(worst, float(np.abs(times / exact - 1).max()))
@@ -172,8 +189,6 @@ def _off_the_equation(problem: Problem, start: Network) -> float:
 
     The velocity is that of D of minimal norm, as frozen components lie on kinks.
     """
-    from reluflow.gradientflow.flow import flow
-
     c = course(problem, start, -10 * math.log(10.0))
     h = 1e-3
     spots = [t + s for t in c.half_fits[np.isfinite(c.half_fits)] for s in (-2.0, 0.0, 2.0)]
@@ -189,3 +204,167 @@ def _off_the_equation(problem: Problem, start: Network) -> float:
         gap = np.abs((W1 - W0) / (2 * h) - a[:, None] * push).max()
         worst = max(worst, gap, np.abs((a1 - a0) / (2 * h) - np.sum(W * push, axis=1)).max())
     return float(worst)
+
+
+@experiment("TLB26-T2", quick={"count": 3}, full={"count": 20}, reason=FALLS)
+def jumps_of_the_flow(seed: int, count: int) -> list[Comparison]:
+    """Flows from 1e-10, 1e-40 and 1e-100, one sign and mixed, against Algorithm 1."""
+    rows = [*courses(seed, count), *courses(seed, count, mixed=True)]
+    wide = [row for row in rows if row[0].process.margin >= 0.05]
+    late = [c for row in rows for c in row[1:]]
+    quotients = [
+        np.abs((c.half_fits - b.half_fits) / (c.L - b.L) / c.process.times - 1).max()
+        for _, b, c in wide
+    ]
+    times = [[np.abs(c.half_fits / c.L / c.process.times - 1).max() for c in row] for row in rows]
+    late_by = [
+        np.abs(c.half_fits - c.process.half_fit_times(log_scale=-c.L)).max() for *_, c in wide
+    ]
+    general = [
+        np.abs(limit(c.problem, c.start).times / c.process.times - 1).max() for _, _, c in wide[:2]
+    ]
+    norms = [
+        abs(c.norm2 / c.process.norm2 - 1) / max(10 * math.exp(-c.L * c.process.margin), 1e-8)
+        for c in late
+    ]
+    return [
+        falls(np.array(times).T, inverse_log(rows[0]), "jump times over log(1/alpha)"),
+        falls(
+            np.array([[c.distances.max() for c in row] for row in rows]).T, slowest(rows), "saddles"
+        ),
+        at_least(len(wide), 1, what="draws with mu >= 0.05"),
+        at_most(max(quotients), 1e-4, what="difference quotient against tau, mu >= 0.05"),
+        at_most(max(late_by), 1e-3, what="half-fit times at 1e-100 against L tau + C, mu >= 0.05"),
+        at_most(max(general), 1e-6, what="jump times of `limit` against Algorithm 1, relative"),
+        equals(
+            np.mean([c.fitted_in_order for c in late]),
+            1,
+            tolerance=0,
+            what="order of jumps right from 1e-40 on",
+        ),
+        equals(
+            np.mean([c.carried_as_predicted for c in late]),
+            1,
+            tolerance=0,
+            what="points carried by their neurons from 1e-40 on",
+        ),
+        at_most(max(norms), 1.0, what="error of the squared norm over max(10 alpha^mu, 1e-8)"),
+    ]
+
+
+# Algorithm 1 on y = (4, 3, 2, 1)/n, n = 4, by hand: S = 5, sqrt 13, sqrt 5; then 2, sqrt 5; then 1
+TAU1 = 4 / 5
+TAU2 = TAU1 + (1 - TAU1 * math.sqrt(13) / 4) * 4 / 2
+TAU3 = TAU2 + (1 - TAU2 * math.sqrt(5) / 4) * 4
+BY_HAND = np.array([TAU1, TAU2, TAU3])
+
+
+def golden_flow(L: float) -> Trajectory:
+    """Gradient flow on the golden case from exp(-L), outputs and log-norms recorded."""
+    problem = datasets.golden()
+    net = Network(problem.known["W0"], np.ones(3), np.full(3, -L))
+    near = [L * tau + np.linspace(-30.0, 30.0, 241) for tau in BY_HAND]
+    times = np.unique(np.concatenate([np.linspace(0.0, L * (TAU3 + 0.5), 200), *near]))
+    return flow(
+        problem, net, t_end=times[-1], save=times, rtol=1e-10, observe=["outputs", "log_norms"]
+    )
+
+
+def half_fits(run: Trajectory) -> Array:
+    """Times at which f = y/2 on samples 1, 3 and 4 (nan: never)."""
+    leaders = [0, 2, 3]
+    return half_fit_times(run.times, run["outputs"][:, leaders] / run.problem.y[leaders])
+
+
+@experiment(
+    "TLB26-T2", part="golden-limit", quick={"logs": (300.0, 600.0)}, full={"logs": (1000.0, 3000.0)}
+)
+def limit_on_the_golden_case(seed: int, logs: tuple[float, float]) -> list[Comparison]:
+    """`limit`, which knows nothing of orthonormal inputs, and Algorithm 1 against flows.
+
+    tau is the difference quotient of half-fit times over L; the constants K_j of a dormant neuron
+    are what is left of log|w_j| - L beta_j(t/L) in the middle of a plateau.
+    """
+    problem = datasets.golden()
+    start = Network(problem.known["W0"], np.ones(3))
+    process = limit(problem, start)
+    if process.n_jumps != len(BY_HAND):
+        return wrong_counts(len(BY_HAND), limit=process)
+    if process.constants is None:
+        raise ReluflowError("`limit` gives no constants of dormant neurons: predict from a network")
+    runs = [golden_flow(L) for L in logs]
+    first, second = map(half_fits, runs)
+    quotient = (second - first) / (logs[1] - logs[0])
+    L, run, gaps = logs[1], runs[1], []
+    for i in range(3):
+        middle = L * (0.5 * (np.append(0.0, BY_HAND)[i] + BY_HAND[i]))
+        at = int(np.argmin(np.abs(run.times - middle)))
+        beta = process.exponents_at(run.times[at] / L)
+        dormant = np.isfinite(process.constants[i])
+        left = run["log_norms"][at] - L * beta - process.constants[i]
+        gaps.append(float(np.abs(left[dormant]).max()))
+    return [
+        at_most(np.abs(process.times - BY_HAND).max(), 1e-9, what="limit: tau against hand"),
+        at_most(
+            np.abs(quotient / process.times - 1).max(),
+            1e-6,
+            what="limit: tau against the difference quotient of flows, relative",
+        ),
+        at_most(max(gaps), 1e-3, what="limit: K_j against log|w_j| of a flow"),
+    ]
+
+
+@experiment("TLB26-T2", part="golden-offsets", quick={"L": 600.0}, full={"L": 3000.0})
+def offsets_on_the_golden_case(seed: int, L: float) -> list[Comparison]:
+    """t_i = L tau_i + C_i: what Algorithm 1 gives beyond leading order, against a flow.
+
+    Whether a jump is dated by half of the fit or by half of the fall of the loss moves every C_i
+    by one number over c v_i/n; the first jump tells which of the two it is.
+    """
+    problem = datasets.golden()
+    process = algorithm1(problem, Network(problem.known["W0"], np.ones(3)))
+    if process.n_jumps != len(BY_HAND):
+        return wrong_counts(len(BY_HAND), algorithm1=process)
+    rates = np.array([5.0, 2.0, 1.0]) / 4  # c v_i/n
+    seen = half_fits(golden_flow(L)) - L * BY_HAND
+    shift = rates * (offsets_of(process) - seen)
+    dated = min((0.0, 0.5 * math.log(math.sqrt(2.0) - 1.0)), key=lambda s: abs(s - shift[0]))
+    return [
+        at_most(np.abs(shift - dated).max(), 1e-3, what="C_i against a flow, times c v_i/n"),
+        at_most(np.abs(process.times - BY_HAND).max(), 1e-12, what="tau against hand"),
+    ]
+
+
+@experiment("TLB26-L6", part="closed-form", quick={"L": 50.0}, full={"L": 500.0})
+def time_of_a_loss(seed: int, L: float) -> list[Comparison]:
+    """One neuron on one sample: f' = 2 f (y - f), so that f reaches (1 - eps) y, and the loss
+    eps^2 y^2/2, at t = log(f (y - f_0)/(f_0 (y - f)))/(2 y)."""
+    problem, made = Problem(np.ones((1, 1)), np.array([2.0])), []
+    y, log_start = 2.0, -2 * L
+    for eps in (0.5, 0.1, 1e-3):
+        run = flow(
+            problem,
+            Network(np.ones((1, 1)), np.ones(1), np.array([-L])),
+            t_end=5 * L,
+            stop=loss_below(0.5 * (eps * y) ** 2),
+            rtol=1e-10,
+        )
+        odds = math.log((1 - eps) / eps) + math.log(y) - log_start
+        exact = odds / (2 * y)
+        made.append(
+            equals(
+                run.times[-1],
+                exact,
+                tolerance=1e-7 * exact,
+                what=f"time at which the loss is eps^2 y^2/2, eps = {eps:g}",
+            )
+        )
+        made.append(
+            equals(
+                run.loss[-1] / (0.5 * (eps * y) ** 2),
+                1.0,
+                tolerance=1e-6,
+                what=f"loss there over eps^2 y^2/2, eps = {eps:g}",
+            )
+        )
+    return made

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import experiment
-from reluflow.claims.verdict import Comparison, at_least, at_most
+from reluflow.claims.verdict import Comparison, at_least, at_most, equals
+from reluflow.landscape import align
+from reluflow.network import Network
 from reluflow.papers.tlb26.runs import Course, course, courses, draws
+from reluflow.problem import Problem
 
 NEURON = 1e-3  # norm at which slow growth ends and rapid fitting begins
 FALLS = "least falls and rtol were chosen after first results, on seed 0"
@@ -134,7 +138,7 @@ def early_alignment(seed: int, count: int, share: float = 0.1) -> list[Compariso
 
 
 def _log_cosh(x: Array) -> Array:
-    return np.abs(x) + np.log1p(np.exp(-2 * np.abs(x))) - math.log(2.0)
+    return np.asarray(np.abs(x) + np.log1p(np.exp(-2 * np.abs(x))) - math.log(2.0))
 
 
 def _early_exponent(c: Course, share: float) -> float:
@@ -143,7 +147,7 @@ def _early_exponent(c: Course, share: float) -> float:
     return float(np.abs(c.log_norms[at] / c.L - beta).max())
 
 
-def hitting(c: Course, i: int, size: float = NEURON) -> tuple[float, Array]:
+def hitting_time(c: Course, i: int, size: float = NEURON) -> tuple[float, Array]:
     """When the neuron of jump i reaches norm ``size``, and all log-norms then."""
     x = c.log_norms[:, c.process.neurons[i][0]] - math.log(size)
     k = int(np.argmax(x >= 0))
@@ -160,7 +164,7 @@ def slow_growth(seed: int, count: int) -> list[Comparison]:
     for row in courses(seed, count, margin=0.05):
         smallest = course(row[0].problem, row[0].start, -1000.0)
         for i, who in enumerate(smallest.process.neurons):
-            t, logs = hitting(smallest, i)
+            t, logs = hitting_time(smallest, i)
             others = ~smallest.process.active[i]
             others[who] = False
             lead = min(lead, float((math.log(NEURON) - logs[others]).min(initial=math.inf)))
@@ -179,7 +183,7 @@ def slow_growth(seed: int, count: int) -> list[Comparison]:
 
 
 def _hitting_error(c: Course) -> float:
-    times = np.array([hitting(c, i)[0] for i in range(c.process.n_jumps)])
+    times = np.array([hitting_time(c, i)[0] for i in range(c.process.n_jumps)])
     return float(np.abs(times / c.L / c.process.times - 1).max())
 
 
@@ -203,4 +207,42 @@ def others_stay_small(seed: int, count: int) -> list[Comparison]:
     return [
         at_least(seen, 1, what="jumps at which other dormant neurons grow"),
         at_least(least, 1.0, what="-log|w_j| / L over kappa, half the predicted exponent, least"),
+    ]
+
+
+@experiment("TLB26-L3", part="closed-form", quick={"draws": 20}, full={"draws": 1000})
+def opposite_components_end(seed: int, draws: int) -> list[Comparison]:
+    r"""When a component of the opposite label is off, in closed form, and what is left: e_1.
+
+    With D = (c_1, -c_2) on two unit samples and a balanced neuron, :math:`p = \langle w, D\rangle
+    /|D|`, the component <w, x_2> is :math:`w_2 - (c_2/r)(a \sinh rt + p(\cosh rt - 1))`, r = |D|.
+    """
+    rng = np.random.default_rng(seed)
+    worst, met, away = 0.0, 0, 0.0
+    for _ in range(draws):
+        y = np.array([1.0, -1.0]) * rng.uniform(0.5, 2.0, 2)
+        problem = Problem(np.eye(2), y)
+        w = rng.uniform(0.2, 1.0, 2)
+        a = float(np.linalg.norm(w))
+        D = np.abs(y) / 2 * np.array([1.0, -1.0])
+        r = float(np.linalg.norm(D))
+        p = float(w @ D) / r
+
+        def left(
+            t: float, w: Array = w, D: Array = D, r: float = r, a: float = a, p: float = p
+        ) -> float:
+            return float(w[1] + D[1] / r * (a * math.sinh(r * t) + p * (math.cosh(r * t) - 1)))
+
+        exact = float(brentq(left, 0.0, 50.0 / r, xtol=1e-14))
+        found = align(problem, Network(w[None, :], np.array([a])))
+        events = [event for event in found.paths[0] if event.sample == 1]
+        met += len(events)
+        worst = max(worst, abs(events[0].time / exact - 1) if events else np.inf)
+        row, vectors = int(found.destination[0]), found.extremal.vectors
+        turned = vectors[row] if 0 <= row < len(vectors) else np.zeros(2)
+        away = max(away, float(np.linalg.norm(turned - [1.0, 0.0])))
+    return [
+        equals(met, draws, tolerance=0, what="components that are switched off once"),
+        at_most(worst, 1e-9, what="time at which it happens, relative error"),
+        at_most(away, 1e-9, what="extremal vector that it turns to, distance to e_1"),
     ]

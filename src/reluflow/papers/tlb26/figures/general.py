@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from reluflow.claims.verdict import at_least, at_most, equals
+from reluflow.gradientflow.flow import flow
 from reluflow.network import initialize
 from reluflow.papers.figure import Drawn
 from reluflow.papers.tlb26.runs import golden_course
@@ -99,7 +100,7 @@ def general_pictures() -> Drawn:
     return Drawn([picture], {"general": numbers}, (), seen)
 
 
-NEAR = 0.05  # jumps closer than this share of their time are not told apart at these scales
+NEAR = 0.05  # jumps closer than this share of their time look like one at these scales
 
 
 def random_draws(draws: int) -> Drawn:
@@ -126,7 +127,7 @@ def random_draws(draws: int) -> Drawn:
     summary = [
         f"Of {draws} random draws these miss a plateau's loss by more than a thousandth: "
         f"{'; '.join(said)}. Draws {near} have two jumps less than {100 * NEAR:.0f} % apart, so "
-        "that the plateau between them is too short to be seen at these scales; their ends agree.",
+        "that the plateau between them is too short to be seen at these scales; their ends agree."
     ]
     seen = [
         at_least(apart.sum(), draws / 4, what="random draws with jumps 5 % apart"),
@@ -137,8 +138,6 @@ def random_draws(draws: int) -> Drawn:
 
 
 def _simulate(problem: Problem, start: Any, process: JumpProcess, L: float) -> Trajectory:
-    from reluflow.gradientflow.flow import flow
-
     end = 1.3 * float(process.times[-1]) * L
     jumps = process.jump_times(log_scale=-L)
     around = np.linspace(-0.05, 0.05, 61) * float(process.times[0]) * L

@@ -45,7 +45,7 @@ def miss_probability(n: int, m: int) -> float:
     return float(1 - weights @ (1 - (0.5**k + 0.5 ** (m - k)) / 2) ** n)
 
 
-def trained(n: int, m: int, lr: float, steps: int, rng: int) -> tuple[float, float, float]:
+def train(n: int, m: int, lr: float, steps: int, rng: int) -> tuple[float, float, float]:
     """Squared norm after descent from 1e-8, that of Algorithm 1, and the loss left.
 
     A start that leaves some sample without a neuron, which nobody can fit, is drawn again.
@@ -66,13 +66,26 @@ def _ratio_slope(sizes: list[int]) -> float:
     return float(np.polyfit(np.log(sizes), np.log([RATIOS_N[k] for k in sizes]), 1)[0])
 
 
-def _close(measured: Array, known: dict[int, float], sizes: list[int], what: str) -> Comparison:
+def _near_known_means(
+    measured: Array, known: dict[int, float], sizes: list[int], what: str
+) -> Comparison:
     """Mean ratios against known ones, in standard errors (0.01 added for their rounding)."""
     off = [
         abs(r.mean() - known[s]) / (r.std(ddof=1) / math.sqrt(r.size) + 0.01)
         for s, r in zip(sizes, measured, strict=True)
     ]
     return at_most(max(off), 4.0, what=f"{what}: distance to known means, in errors")
+
+
+def _norms_and_ratios(
+    norms: list[Trace], ratios: list[Trace], titles: tuple[str, str], xlabel: str, legend: str
+) -> list[Panel]:
+    """Panels of squared norms and of their ratio, against a size that grows geometrically."""
+    x: dict[str, Any] = {"xlabel": xlabel, "xscale": "log", "legend": legend}
+    return [
+        Panel(norms, titles[0], ylabel="|W|^2 + |a|^2", yscale="log", **x),
+        Panel(ratios, titles[1], ylabel="ratio", **x),
+    ]
 
 
 @figure(
@@ -90,37 +103,21 @@ def figure5(*, draws: int, sizes: Any, points: Any, seed: int = 0) -> Drawn:
     made = [ensemble(int(k), math.ceil(8 * math.log2(k)), draws, rng) for k in n]
     ratios = np.array([e["norm2"] / e["least"] for e in made])
     traces, slopes = _growth(n, made)
-    runs = np.array([trained(k, math.ceil(8 * math.log2(k)), 0.5, STEPS, seed) for k in points])
+    runs = np.array([train(k, math.ceil(8 * math.log2(k)), 0.5, STEPS, seed) for k in points])
     traces.append(Points(points, runs[:, 0], f"trained from {TRAINED:g}", "tab:green", "s", 40))
     traces.append(Points(points, runs[:, 1], "Algorithm 1, same start", "tab:blue", "x", 40))
-    panels = [
-        Panel(
-            traces,
-            "squared norm",
-            "samples n",
-            "|W|^2 + |a|^2",
-            xscale="log",
-            yscale="log",
-            legend="upper left",
-        ),
-        Panel(
-            [
-                Line(n, ratios.mean(axis=1), "mean", "tab:blue"),
-                Band(n, ratios.min(axis=1), ratios.max(axis=1), "all draws", "tab:blue"),
-            ],
-            "ratio of the two",
-            "samples n",
-            "ratio",
-            xscale="log",
-            legend="upper left",
-        ),
+    of_ratios: list[Trace] = [
+        Line(n, ratios.mean(axis=1), "mean", "tab:blue"),
+        Band(n, ratios.min(axis=1), ratios.max(axis=1), "all draws", "tab:blue"),
     ]
+    titles = ("squared norm", "ratio of the two")
+    panels = _norms_and_ratios(traces, of_ratios, titles, "samples n", "upper left")
     known = [i for i, k in enumerate(sizes) if k in RATIOS_N]
     below = 1 - runs[:, 0] / runs[:, 1]
     seen = [
         at_most(ratios.mean(axis=1).max(), 2.5, what="largest mean ratio"),
         at_least(np.diff(ratios.mean(axis=1)).min(), 0.0, what="mean ratio grows with n"),
-        _close(ratios[known], RATIOS_N, [sizes[i] for i in known], "ratios"),
+        _near_known_means(ratios[known], RATIOS_N, [sizes[i] for i in known], "ratios"),
         equals(slopes["least"], 0.51, tolerance=0.03, what="log-log slope of the minimum"),
         equals(
             slopes["norm2"],
@@ -205,7 +202,7 @@ def figure6(*, draws: int, widths: Any, he: Any, points: Any, seed: int = 0) -> 
     mean = np.array([r.mean() for r in ratios])
     uncovered = float(np.mean(made[0]["uncovered"] > 0))
     large = np.array([he_run(m, seed) for m in he])
-    small = np.array([trained(32, m, 1.0, 20_000, seed) for m in points])
+    small = np.array([train(32, m, 1.0, 20_000, seed) for m in points])
     least = datasets.orthonormal(32, law="normal", loss="square", rng=seed).known["min_norm2"]
     traces: list[Trace] = [
         Line(widths, least * mean, "Algorithm 1, mean ratio", "tab:blue"),
@@ -215,33 +212,17 @@ def figure6(*, draws: int, widths: Any, he: Any, points: Any, seed: int = 0) -> 
         Line([widths[0], widths[-1]], [least, least], "minimum", "0.3", "--"),
     ]
     ends = [(r.min(), r.max()) for r in ratios]
-    panels = [
-        Panel(
-            traces,
-            "squared norm, 32 samples",
-            "width m",
-            "|W|^2 + |a|^2",
-            xscale="log",
-            yscale="log",
-            legend="below",
-        ),
-        Panel(
-            [
-                Line(widths, mean, "mean", "tab:blue"),
-                Band(widths, [e[0] for e in ends], [e[1] for e in ends], "all draws", "tab:blue"),
-            ],
-            "Algorithm 1: ratio to the minimum",
-            "width m",
-            "ratio",
-            xscale="log",
-            legend="below",
-        ),
+    of_ratios: list[Trace] = [
+        Line(widths, mean, "mean", "tab:blue"),
+        Band(widths, [e[0] for e in ends], [e[1] for e in ends], "all draws", "tab:blue"),
     ]
+    titles = ("squared norm, 32 samples", "Algorithm 1: ratio to the minimum")
+    panels = _norms_and_ratios(traces, of_ratios, titles, "width m", "below")
     missed = miss_probability(32, widths[0])
     error = 3 * math.sqrt(missed * (1 - missed) / counts[0])
     seen = [
         at_most(np.diff(mean).max(), 0.0, what="change of the mean ratio as the width grows"),
-        _close(np.array(ratios, dtype=object), RATIOS_M, list(widths), "ratios"),
+        _near_known_means(np.array(ratios, dtype=object), RATIOS_M, list(widths), "ratios"),
         equals(uncovered, missed, tolerance=error, what="m = 16: draws with an uncovered point"),
         at_most(
             np.abs(large[:, 0] / ((np.array(he) + 1) / 3) - 1).max(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from reluflow.arrays import Array
-from reluflow.claims.claim import Found, Outcome, Predicate, experiment, predicate
+from reluflow.claims.claim import Predicate, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import least_cosine
-from reluflow.claims.run import as_found
 from reluflow.network import Network
 from reluflow.problem import Problem
 
@@ -214,24 +212,3 @@ def small_start(form: str) -> Predicate:
         return c.log_eps <= bound, f"log eps = {c.log_eps:.5g}, Eq. 28 asks for {bound:.6g}"
 
     return test
-
-
-def elsewhere(
-    id: str,
-    check: Callable[[Evidence], Outcome],
-    given: Sequence[Predicate],
-    example: Callable[..., Evidence],
-    **options: Any,
-) -> None:
-    """Register a check on one more run of our own; a user's evidence is looked at once."""
-
-    def look(**settings: Any) -> Found:
-        evidence = example(**settings)
-        hypotheses = [test(evidence) for test in given]
-        if any(h.ok is False for h in hypotheses):
-            return Found((), hypotheses)
-        found = as_found(check(evidence))
-        return Found(found.comparisons, [*hypotheses, *found.hypotheses], found.note)
-
-    look.__doc__, look.__module__ = check.__doc__, check.__module__
-    experiment(id, **options)(look)

@@ -1,7 +1,8 @@
 """[BF24]_ Definition 1 and Eq. 21 to 25, written out from the paper.
 
 Nothing here uses the landscape: its lists and constants are held against these. Pulls are
-c_k = -l'(0, y_k)/n, slopes lie in [leak, 1].
+c_k = -l'(0, y_k)/n, slopes lie in [leak, 1]. In two dimensions every cone is an arc of the circle
+and every face a ray, so that the constants are minima and maxima over a short list.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.arrays import Array
-from reluflow.problem import Problem
+from reluflow.problem import Problem, datasets
 
 NONE = 1e-12  # |D| over sum_k |c_k| |x_k| below which D is 0
 EDGE = 1e-10  # products over |w| |x_k| below which w lies on the hyperplane of sample k
@@ -25,11 +26,6 @@ def signs(problem: Problem, w: Array) -> NDArray[np.int8]:
     product_ = problem.X @ w
     size = problem.norms * np.linalg.norm(w)
     return np.where(np.abs(product_) <= EDGE * size, 0, np.sign(product_)).astype(np.int8)
-
-
-def pull_size(problem: Problem) -> float:
-    """sum_k |c_k| |x_k|, above every |D_u|."""
-    return problem.total_pull
 
 
 def extremal_by_patterns(problem: Problem) -> tuple[Array, Array]:
@@ -61,7 +57,7 @@ def extremal_by_patterns(problem: Problem) -> tuple[Array, Array]:
                         continue
                 grad = (slopes * c) @ X
                 length = float(np.linalg.norm(grad))
-                if length <= NONE * pull_size(problem):
+                if length <= NONE * problem.total_pull:
                     continue
                 side = signs(problem, grad)
                 for s in (1.0, -1.0):
@@ -71,7 +67,7 @@ def extremal_by_patterns(problem: Problem) -> tuple[Array, Array]:
     return np.reshape(vectors, (-1, d)), np.array(values)
 
 
-def unmatched(found: Array, others: Array) -> int:
+def count_unmatched(found: Array, others: Array) -> int:
     """How many rows of ``found`` have no row of ``others`` within 1e-9."""
     if not len(found):
         return 0
@@ -102,10 +98,18 @@ class PlanarFace:
             return 0.0
         return min(ahead - (self.high - self.low), 2 * math.pi - ahead)
 
+    def sign_of_D(self, problem: Problem) -> int:
+        """1 where D_u has the pattern u, -1 where it has -u, else 0 (Definition 1: extremal or
+        not); 0 where D_u is 0."""
+        if np.linalg.norm(self.grad) <= NONE * problem.total_pull:
+            return 0
+        side = signs(problem, self.grad)
+        return int((side == self.side).all()) - int((side == -self.side).all())
 
-def planar_faces(problem: Problem) -> list[PlanarFace]:
+
+def planar_faces(problem: Problem, pull: Array | None = None) -> list[PlanarFace]:
     """All faces of data in the plane, no two samples on one line: 2n arcs and 2n rays."""
-    X, c, leak = problem.X, problem.pull, problem.leak
+    X, c, leak = problem.X, problem.pull if pull is None else pull, problem.leak
     angles = np.arctan2(X[:, 1], X[:, 0])
     rays = [(a + s * math.pi / 2, k) for k, a in enumerate(angles) for s in (1, -1)]
     rays = sorted(((a + math.pi) % (2 * math.pi) - math.pi, k) for a, k in rays)
@@ -141,15 +145,18 @@ class PlanarConstants:
     alpha_minus_printed: float
     delta_0: float
 
-    def lambda_star(self, alpha_0: float, eps: float) -> float:
-        """Eq. 22, with the smaller alpha_min of the two readings of Eq. 25 that is not 0."""
+    @property
+    def alpha_min(self) -> float:
+        """The smaller of alpha_min,+ and alpha_min,-."""
+        return min(self.alpha_plus, self.alpha_minus)
+
+    def log_scale_bound(self, alpha_0: float, eps: float) -> float:
+        """log lambda* by Eq. 22."""
         norms = self.problem.norms
-        alphas = [self.alpha_plus, self.alpha_minus, self.alpha_minus_printed]
-        least = min(alpha for alpha in alphas if alpha > 1e-7)
-        first = min(least**2 / 8 * self.D_min, alpha_0**2 / 4 * self.D_min, self.delta_0)
+        parts = (self.alpha_min**2 * self.D_min / 8, alpha_0**2 * self.D_min / 4, self.delta_0)
         slopes = np.abs(self.problem.loss.slope_at_zero(self.problem.y))
-        B = min(first / float(np.mean(norms**2)), float((slopes / norms).min()))
-        return float(B ** (1 / (2 - 4 * eps)))
+        B = min(min(parts) / float(np.mean(norms**2)), float((slopes / norms).min()))
+        return math.log(B) / (2 - 4 * eps)
 
     def tau(self, log_lambda: float, eps: float) -> float:
         """-eps log(lambda) / D_max."""
@@ -159,7 +166,7 @@ class PlanarConstants:
 def planar_constants(problem: Problem) -> PlanarConstants:
     """The constants of Eq. 21 to 25 for data in the plane, no two samples on one line."""
     X, c, leak = problem.X, problem.pull, problem.leak
-    norms = np.linalg.norm(X, axis=1)
+    norms = problem.norms
     sizes: list[float] = []
     plus: list[float] = []
     minus: list[float] = []
@@ -168,25 +175,24 @@ def planar_constants(problem: Problem) -> PlanarConstants:
     for face in planar_faces(problem):
         size = float(np.linalg.norm(face.grad))
         sizes.append(size)
-        if size <= NONE * pull_size(problem):
+        if size <= NONE * problem.total_pull:
             continue
-        side = signs(problem, face.grad)
-        own, opposite = bool((side == face.side).all()), bool((side == -face.side).all())
+        sign = face.sign_of_D(problem)
         largest = math.cos(face.angle_to(face.grad))
         least = -math.cos(face.angle_to(-face.grad))
-        if not own:
+        if sign != 1:
             plus.append(largest)
             printed.append(least)
-        if not opposite:
+        if sign != -1:
             minus.append(least)
-        if own or opposite:
+        if sign:
             off = face.side != 0
             delta = min(delta, float((np.abs(X @ face.grad) / norms)[off].min()))
             if not off.all():
                 (k,) = np.flatnonzero(~off)
-                room = min(face.slope - leak, 1 - face.slope)
-                delta = min(delta, float(abs(c[k]) * norms[k] * room))
-    moving = [s for s in sizes if s > NONE * pull_size(problem)]
+                slack = min(face.slope - leak, 1 - face.slope)
+                delta = min(delta, float(abs(c[k]) * norms[k] * slack))
+    moving = [s for s in sizes if s > NONE * problem.total_pull]
     return PlanarConstants(
         problem,
         D_max=max(sizes),
@@ -196,3 +202,13 @@ def planar_constants(problem: Problem) -> PlanarConstants:
         alpha_minus_printed=math.sqrt(max(0.0, 1 - min(printed) ** 2)),
         delta_0=delta,
     )
+
+
+def planar_sets(seed: int, sets: int, leak: float = 0.0) -> list[Problem]:
+    """Three points of Figure 2, then Gaussian sets of four points in the plane."""
+    rng = np.random.default_rng(seed)
+    drawn = [
+        Problem(rng.standard_normal((4, 2)), rng.standard_normal(4), leak=leak, name="gaussian")
+        for _ in range(sets - 1)
+    ]
+    return [datasets.three_points().replace(leak=leak, known={}), *drawn]
