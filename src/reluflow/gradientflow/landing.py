@@ -139,9 +139,9 @@ def bundle(trial: Trial, which: Indices, first: int) -> Indices:
     (:func:`farthest`).
     """
     s, now = trial.now.state, trial.now
-    g, k = s.gid[first], int(trial.kink[first])
+    g, k = int(s.gid[first]), int(trial.kink[first])
     if k < 0 or s.U[g, k] == 0:
-        return which[which == first]
+        return np.array([first])
     same = which[(s.gid[which] == g) & (trial.kink[which] == k)]
     same = same[np.argsort(trial.theta[same], kind="stable")]
     same = same[np.flatnonzero(same == first)[0] :]
@@ -151,7 +151,7 @@ def bundle(trial: Trial, which: Indices, first: int) -> Indices:
     spread = second - np.divide(first_moments**2, sums, out=np.zeros_like(sums), where=sums > 0)
     K = now.stiffness()[1][k] * s.data.norms[k] ** 2 * now.rates[g]
     fits = (K * spread <= TOGETHER * now.rtol) & (t - t[0] <= farthest(trial, g, k))
-    return same[: 1 + int(np.flatnonzero(fits)[-1])]
+    return np.asarray(same[: 1 + int(np.flatnonzero(fits)[-1])])
 
 
 def farthest(trial: Trial, g: int, k: int) -> float:
