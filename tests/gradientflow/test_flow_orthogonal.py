@@ -90,6 +90,8 @@ def test_a_crossing_within_the_error_does_not_lengthen_a_step(monkeypatch):
         return landed
 
     monkeypatch.setattr(solver, "land", watched)
+    monkeypatch.setattr(solver, "WORTH", math.inf)  # kinks are landed on, not passed
+    monkeypatch.setattr("reluflow.gradientflow.landing.PASSING", 1e3)
     for problem, start in draws(1, 3)[1:]:
         there = course(problem, start, -100 * math.log(10), rtol=1e-9)
         fitted = np.concatenate(there.process.samples[:2])

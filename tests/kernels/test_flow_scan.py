@@ -69,6 +69,13 @@ def test_scan_finds_those_who_meet_kinks(leak, m):
     assert met > (5 if m > 6 else 0)
 
 
+@pytest.fixture
+def wheels_for_all(monkeypatch):
+    """Every lumped cone has a wheel, however few its neurons are."""
+    monkeypatch.setattr("reluflow.gradientflow.cones.CROWDED", 0)
+
+
+@pytest.mark.usefixtures("wheels_for_all")
 def test_the_way_of_a_cone_bounds_every_row():
     problem = random_problem(5, leak=0.3)
     trial = trial_of(problem, random_network(problem, 150), 0.5)
@@ -83,6 +90,7 @@ def test_the_way_of_a_cone_bounds_every_row():
             assert moved.max() <= trial.ways[state.wheel.row[g]]
 
 
+@pytest.mark.usefixtures("wheels_for_all")
 def test_neurons_are_filed_before_their_slack_is_used_up():
     problem = random_problem(6)
     state = state_of(problem, random_network(problem, 200))
@@ -101,6 +109,18 @@ def test_neurons_are_filed_before_their_slack_is_used_up():
                 filed += 1
                 j = wheel.link[j]
     assert filed == np.sum(state.cones.lumped[state.gid])
+
+
+def test_neurons_with_a_wheel_and_without_meet_the_same_kinks(monkeypatch):
+    problem = random_problem(5, leak=0.3)
+    net = random_network(problem, 150)
+    alone = trial_of(problem, net, 0.8)
+    found = alone.scan()
+    monkeypatch.setattr("reluflow.gradientflow.cones.CROWDED", 0)
+    wheeled = trial_of(problem, net, 0.8)
+    np.testing.assert_array_equal(wheeled.scan(), found)
+    assert found.size > 5
+    np.testing.assert_array_equal(wheeled.theta[found], alone.theta[found])
 
 
 def test_slack_on_a_face_counts_the_outer_weight_and_not_the_face():
