@@ -132,7 +132,7 @@ def test_killed_in_the_flow_it_goes_on_from_the_checkpoint(tmp_path):
     child.wait()
     (left,) = checkpoints(broken)
     with np.load(left) as state:
-        assert state["numbers"][0] > 0.0  # the time reached
+        assert state["mover.numbers"][0] > 0.0  # the time reached
     assert start(broken).wait() == 0
     assert results(broken) == results(whole)
 

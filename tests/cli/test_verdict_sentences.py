@@ -130,7 +130,7 @@ def test_budgets_end_at_gradient_flow_time():
     net = initialize(problem, 4, 1e-3, rng=0)
     at_once = flow(problem, net, clock="loss", stop=[Spent(-1.0)], save=[0.0], progress=False)
     assert str(at_once.status).endswith("ended at time 0.")
-    run = flow(problem, net, clock="loss", max_steps=30, save=[0.0], progress=False)
+    run = flow(problem, net, clock="loss", max_steps=15, save=[0.0], progress=False)
     when = float(re.search(r"ended at time ([^:]+):", str(run.status))[1])
     assert when == pytest.approx(np.exp(run.cost["log_time"]), rel=1e-4)
     assert when != pytest.approx(run.times[-1], rel=1e-2)

@@ -26,6 +26,7 @@ class Effects(NamedTuple):
     """
 
     tau: Array  # moments of the kinks, from the start of the step
+    bundle: Indices  # equal for neurons of one cone that meet the same kink
     B: Array
     speed: Array
     K: float
@@ -41,7 +42,8 @@ class Effects(NamedTuple):
         speed = bend[k] * norms**2 * now.rates[s.gid[which]] + K * np.abs(now.c[k]) * norms
         speed[k < 0] = math.inf  # the outer weight passes through 0
         tau = trial.theta[which] * trial.frame.h
-        return cls(tau, trial.contributions(which), speed, K, now.rtol)
+        _, bundle = np.unique(np.column_stack([s.gid[which], k]), axis=0, return_inverse=True)
+        return cls(tau, bundle.ravel(), trial.contributions(which), speed, K, now.rtol)
 
     def until(self, h: float) -> Array:
         """E_j for a step of length h, 0 for kinks after it."""
@@ -53,10 +55,12 @@ class Effects(NamedTuple):
     def too_much(self, E: Array) -> bool:
         """Whether a step with these effects must not pass its kinks.
 
-        They enter by quadrature (:func:`correct`), whose error is a part of each and adds up at
-        random; they are corrected once, so that together they must be small as well.
+        They enter by quadrature (:func:`correct`), whose error is a part of each; it adds up at
+        random between bundles, but not within one, whose neurons meet their kink together. They
+        are corrected once, so that together they must be small as well.
         """
-        spread, total = math.sqrt(float(E @ E)), float(E.sum())
+        each = np.bincount(self.bundle, weights=E)
+        spread, total = math.sqrt(float(each @ each)), float(E.sum())
         return PASSING * spread > 0.1 * self.rtol or total > math.sqrt(0.1 * self.rtol)
 
 
@@ -64,11 +68,15 @@ def must_stop(trial: Trial, which: Indices) -> int:
     """The neuron whose kink must end the step, or -1 when all may be met in passing."""
     found = Effects.of(trial, which)
     order = np.argsort(found.tau, kind="stable")
-    E = found.until(trial.frame.h)[order]
+    E = found.until(trial.frame.h)
     if not found.too_much(E):
         return -1
-    last = next(i for i in range(E.size) if found.too_much(E[: i + 1]))
-    return int(which[order[last]])
+    so_far = np.zeros_like(E)
+    for i in order:
+        so_far[i] = E[i]
+        if found.too_much(so_far):
+            break
+    return int(which[i])
 
 
 def passable(trial: Trial, which: Indices) -> float:

@@ -44,7 +44,7 @@ def explain(
     """
     from reluflow.explanation.explain import explain as explain_problem
     from reluflow.explanation.explanation import paragraph
-    from reluflow.explanation.files import report_on_other_data
+    from reluflow.explanation.files import prepare, report_on_other_data
     from reluflow.explanation.settings import Settings
 
     began = time.monotonic()
@@ -61,6 +61,7 @@ def explain(
         with suppress(BrokenPipeError):  # a reader who has gone does not end the work
             print(paragraph(topic, text), file=stream, flush=True)
 
+    prepare(out)
     if not as_json:
         print_notes(problem)
         print(problem, flush=True)
