@@ -106,3 +106,14 @@ def test_records_inside_a_leap_do_not_depend_on_each_other():
     assert many.cost["leaps"] > 0
     assert np.allclose(many.path()[7].directions, few.path()[1].directions, rtol=0, atol=1e-12)
     assert np.allclose(many.path()[7].log_norms, few.path()[1].log_norms, rtol=0, atol=1e-11)
+
+
+def test_a_large_neuron_that_swings_about_a_kink_at_rest_is_stable():
+    """Its crossings change next to nothing, but what they do feeds back on it K h B > 1 times."""
+    rng = np.random.default_rng(54)
+    d, n = int(rng.integers(2, 5)), int(rng.integers(3, 13))
+    problem = rf.Problem(rng.normal(size=(n, d)), rng.normal(size=n))
+    net = rf.initialize(problem, 12, scale=1e-2, rng=54)
+    run = rf.flow(problem, net, max_steps=20_000, progress=False)
+    assert run.status.code == "stationary"
+    assert run.loss[-1] <= 1e-12

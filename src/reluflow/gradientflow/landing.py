@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reluflow.arrays import Array, Indices
+from reluflow.arrays import Array, Indices, Mask
 from reluflow.gradientflow.trial import Trial
 
 TOGETHER = 0.03  # of rtol: error of a bundle that meets a kink as one
 PASSING = 0.02  # error of the quadrature of what a neuron does when it meets a kink in passing
+CONTRACTS = 0.1  # most K h B of neurons that meet kinks in passing
 WORTH = 2  # kinks that a shorter step must pass to be taken instead of landing on the first
 
 
@@ -52,13 +53,16 @@ class Effects(NamedTuple):
             change = np.where(left > 0.0, np.minimum(self.K, self.speed * left), 0.0)
         return np.asarray(h * self.B * change)
 
-    def too_much(self, E: Array) -> bool:
+    def too_much(self, E: Array, h: float, met: Mask) -> bool:
         """Whether a step with these effects must not pass its kinks.
 
         They enter by quadrature (:func:`correct`), whose error is a part of each; it adds up at
         random between bundles, but not within one, whose neurons meet their kink together. They
-        are corrected once, so that together they must be small as well.
+        are corrected once, so that together they must be small as well; and the correction must
+        contract, which it does by K h B of the neurons that were ``met``.
         """
+        if h * self.K * float(self.B[met].sum()) > CONTRACTS:
+            return True
         each = np.bincount(self.bundle, weights=E)
         spread, total = math.sqrt(float(each @ each)), float(E.sum())
         return PASSING * spread > 0.1 * self.rtol or total > math.sqrt(0.1 * self.rtol)
@@ -69,12 +73,13 @@ def must_stop(trial: Trial, which: Indices) -> int:
     found = Effects.of(trial, which)
     order = np.argsort(found.tau, kind="stable")
     E = found.until(trial.frame.h)
-    if not found.too_much(E):
+    h, met = trial.frame.h, np.ones(E.size, dtype=bool)
+    if not found.too_much(E, h, met):
         return -1
-    so_far = np.zeros_like(E)
+    so_far, met = np.zeros_like(E), ~met
     for i in order:
-        so_far[i] = E[i]
-        if found.too_much(so_far):
+        so_far[i], met[i] = E[i], True
+        if found.too_much(so_far, h, met):
             break
     return int(which[i])
 
@@ -84,7 +89,8 @@ def passable(trial: Trial, which: Indices) -> float:
     found, low, high = Effects.of(trial, which), 0.0, trial.frame.h
     for _ in range(24):
         mid = 0.5 * (low + high)
-        low, high = (low, mid) if found.too_much(found.until(mid)) else (mid, high)
+        over = found.too_much(found.until(mid), mid, found.tau < mid)
+        low, high = (low, mid) if over else (mid, high)
     return low
 
 

@@ -59,6 +59,9 @@ def flush(log, j, events):
                 events[count, e + 1] = log[i + 1, e]
 
 
+FAR = 0.1  # growth within which a neuron of a bundle is at its kink
+
+
 @inner
 def through_zero(data, u, z, c):
     """Pattern with which a neuron whose w has become 0 goes on: u = signs of a D_u, if there is.
@@ -256,10 +259,14 @@ def flow_for(z, D, t):
 
 @njit(cache=True)
 def time_to_kink(data, z, D, k):
-    """Time, positive or negative, until <w, x_k> = 0 under the constant force D (Newton)."""
+    """Time, positive or negative, until <w, x_k> = 0 under the constant force D (Newton).
+
+    0 where that is not near: a neuron of a bundle that this force turns away from the kink is
+    taken to be on it now.
+    """
     d, t = D.size, 0.0
     y = np.empty(d + 1)
-    push = along(D, data.X[k])
+    push, rate = along(D, data.X[k]), norm(D)
     for _ in range(8):
         for e in range(d + 1):
             y[e] = z[e]
@@ -269,6 +276,8 @@ def time_to_kink(data, z, D, k):
             return 0.0
         change = dot(data.X, k, y) / slope
         t -= change
+        if not rate * abs(t) <= FAR:
+            return 0.0
         if abs(change) <= 1e-14 * abs(t):
             break
     return t
