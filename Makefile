@@ -1,11 +1,14 @@
 # make        set up .venv and run the main job
 # make test   set up what the tests need and run them
+# make test PYTHON=python3.13   the same with another interpreter, in an environment of its own
 PYTHON ?= python3
-VENV   := .venv
+VENV   := $(if $(filter python3 python,$(notdir $(PYTHON))),.venv,.venv-$(notdir $(PYTHON)))
 BIN    := $(VENV)/bin
 OUT    ?= out
+TORCH  := torch==2.13.0
 
-.PHONY: all test slow nightly mutants lint format bench clean clean-kernels
+# the site, in docs/_build/html: checks of the papers, tutorials and gallery are run (ten minutes)
+.PHONY: all docs linkcheck test slow nightly chaos mutants lint format bench clean clean-kernels
 all: $(VENV)/.runtime
 	$(BIN)/reluflow explain three-points -o $(OUT)
 
@@ -13,10 +16,13 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow and not nightly" $(ARGS)
 
 slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -m slow $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)
 
 nightly: $(VENV)/.dev
 	$(BIN)/python -m pytest -m nightly $(ARGS)
+
+chaos: $(VENV)/.dev
+	$(BIN)/python tests/chaos/chaos.py $(ARGS)
 
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py $(ARGS)
@@ -25,6 +31,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/repo-review --show errskip .
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
@@ -41,15 +48,25 @@ $(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e ".[dev,torch]"
+	$(BIN)/python -m pip install --quiet -e ".[dev,torch]" "$(TORCH)"
 	touch $@ $(VENV)/.runtime $(VENV)/.torch
 
 $(VENV)/.torch: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e ".[torch]"
+	$(BIN)/python -m pip install --quiet -e ".[torch]" "$(TORCH)"
 	touch $@ $(VENV)/.runtime
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+linkcheck: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b linkcheck docs docs/_build/linkcheck
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e ".[docs,torch]" "$(TORCH)"
+	touch $@ $(VENV)/.runtime $(VENV)/.torch
 
 clean-kernels:
 	find src -name '*.nb[ic]' -delete
 
 clean: clean-kernels
-	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* $(OUT) .pytest_cache .mypy_cache .ruff_cache

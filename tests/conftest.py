@@ -1,6 +1,7 @@
 """Shared fixtures: the slow twins that solvers are held to, and where the MNIST files are."""
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -41,3 +42,12 @@ def mnist_folder() -> Path:
             if (folder / "train-images-idx3-ubyte.gz").is_file():
                 return folder
     pytest.skip("MNIST files not found: set RELUFLOW_DATA to the folder that has them")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    """Pictures are pyplot's where some test has imported it; none stays open after its test."""
+    yield
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.close("all")

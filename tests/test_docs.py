@@ -43,17 +43,6 @@ def test_every_parameter_is_documented(name):
         assert re.search(rf"\b{parameter}\b", documentation), f"{name}: {parameter}"
 
 
-def python_blocks(path):
-    return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(len(python_blocks(ROOT / "README.md"))))
-def test_readme_runs(block, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    exec(compile(python_blocks(ROOT / "README.md")[block], "README.md", "exec"), {})
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files(page):
     for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text()):
@@ -81,7 +70,7 @@ def paper_rows():
 
 def test_readme_counts_claims_and_names_figures():
     from reluflow.claims.ledger import PAPERS
-    from reluflow.papers.catalogue import chosen
+    from reluflow.papers.catalogue import select_figures
 
     rows = paper_rows()
     assert set(rows) == set(PAPERS)
@@ -90,7 +79,7 @@ def test_readme_counts_claims_and_names_figures():
         named = set(re.findall(r"\b(F\d+[A-Z]?|Tab1|CIFAR(?!-))\b", figures))
         for first, last in re.findall(r"F(\d+) to F(\d+)", figures):
             named |= {f"F{k}" for k in range(int(first), int(last) + 1)}
-        assert named == {spec.name for spec in chosen(paper)}, paper
+        assert named == {spec.name for spec in select_figures(paper)}, paper
 
 
 def named(title):

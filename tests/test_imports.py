@@ -33,12 +33,17 @@ ALLOWED = {
     "gradientflow": TOOLS | {"kernels", "trajectory"},
     "claims": PREDICTION | SIMULATION,
     "sweeps": PREDICTION | SIMULATION | {"claims"},
-    "report": TOOLS | {"trajectory", "landscape", "prediction", "claims"},
-    "torch": TOOLS | {"landscape", "report"},
-    "explanation": PREDICTION | SIMULATION | {"claims", "report"},
-    "papers": PREDICTION | SIMULATION | {"claims", "sweeps", "report", "torch"},
+    "plot": TOOLS | {"trajectory", "landscape", "prediction"},
+    "report": TOOLS | {"trajectory", "landscape", "prediction", "claims", "plot"},
+    "playback": TOOLS | {"trajectory"},
+    "torch": TOOLS | {"landscape", "plot", "report"},
+    "explanation": PREDICTION | SIMULATION | {"claims", "plot", "report", "playback"},
+    "studio": PREDICTION | SIMULATION | {"claims", "plot", "report", "playback", "explanation"},
+    "estimators": PREDICTION | SIMULATION | {"explanation"},
+    "papers": PREDICTION | SIMULATION | {"claims", "sweeps", "plot", "report", "torch"},
 }
-BESIDE = {"errors", "arrays", "_lazy", "_version"}  # modules that every package may import
+# modules that every package may import
+BESIDE = {"errors", "arrays", "checks", "_lazy", "_version", "_views", "_compiled"}
 PLAIN = {"__future__", "enum", "math", "typing", "numpy", "numba", "reluflow"}  # kernels' imports
 
 

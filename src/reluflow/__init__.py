@@ -6,20 +6,33 @@ quick.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from reluflow._lazy import make_lazy
 from reluflow._version import __version__
+from reluflow._views import MAKERS
 from reluflow.claims import SOURCES
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
-    from reluflow import claims, landscape, optimum, papers, prediction, report, torch
+    from reluflow import (
+        claims,
+        estimators,
+        landscape,
+        optimum,
+        papers,
+        plot,
+        prediction,
+        report,
+        torch,
+    )
     from reluflow.claims import Hypothesis, Verdict, certify, ledger
     from reluflow.claims.ledger import Entry
     from reluflow.descent.descend import descend
     from reluflow.explanation.explain import explain
     from reluflow.explanation.explanation import Explanation
+    from reluflow.gradientflow.drift import Drift, drift
     from reluflow.gradientflow.flow import flow
     from reluflow.gradientflow.stops import Stop, loss_below, settled, stationary
     from reluflow.landscape import (
@@ -39,12 +52,16 @@ if TYPE_CHECKING:
         MinNorm,
         NetworkMargin,
         Report,
+        Ridge,
+        RidgePath,
         Stationarity,
         certificates,
         check_certificate,
         kkt,
         max_margin,
         min_norm,
+        ridge,
+        ridge_path,
         stationarity,
         write_certificate,
     )
@@ -61,6 +78,7 @@ if TYPE_CHECKING:
         to_file_units,
         unseen_scores,
     )
+    from reluflow.studio.widget import Studio
     from reluflow.sweeps.sweep import sweep
     from reluflow.sweeps.table import Table, read_table
     from reluflow.trajectory import (
@@ -81,8 +99,10 @@ _HOLDS = {
     "reluflow.claims": "claims Hypothesis Verdict certify ledger",
     "reluflow.claims.ledger": "Entry",
     "reluflow.descent.descend": "descend",
+    "reluflow.estimators": "estimators",
     "reluflow.explanation.explain": "explain",
     "reluflow.explanation.explanation": "Explanation",
+    "reluflow.gradientflow.drift": "Drift drift",
     "reluflow.gradientflow.flow": "flow",
     "reluflow.gradientflow.stops": "Stop loss_below settled stationary",
     "reluflow.landscape": (
@@ -90,11 +110,13 @@ _HOLDS = {
     ),
     "reluflow.network": "Network axis_start initialize",
     "reluflow.optimum": (
-        "optimum KKT Certificate LinearMargin MinNorm NetworkMargin Report Stationarity "
-        "certificates check_certificate kkt max_margin min_norm stationarity write_certificate"
+        "optimum KKT Certificate LinearMargin MinNorm NetworkMargin Report Ridge RidgePath "
+        "Stationarity certificates check_certificate kkt max_margin min_norm ridge ridge_path "
+        "stationarity write_certificate"
     ),
     "reluflow.papers": "papers",
     "reluflow.papers.reproduce": "Reproduction reproduce",
+    "reluflow.plot": "plot",
     "reluflow.prediction": "prediction JumpProcess OrthogonalProcess algorithm1 limit",
     "reluflow.problem": "Problem",
     "reluflow.problem.datasets": "datasets",
@@ -103,6 +125,7 @@ _HOLDS = {
         "FileDirection Scaling TableNotes UnseenScores notes_of to_file_units unseen_scores"
     ),
     "reluflow.report": "report",
+    "reluflow.studio.widget": "Studio",
     "reluflow.sweeps": "Table read_table sweep",
     "reluflow.torch": "torch",
     "reluflow.trajectory": "Observable Status Trajectory cosines every geometric when",
@@ -115,6 +138,7 @@ __all__ = [
     "KKT",
     "Alignment",
     "Certificate",
+    "Drift",
     "Entry",
     "Explanation",
     "ExtremalVectors",
@@ -134,12 +158,15 @@ __all__ = [
     "ReluflowError",
     "Report",
     "Reproduction",
+    "Ridge",
+    "RidgePath",
     "Save",
     "Scaling",
     "States",
     "Stationarity",
     "Status",
     "Stop",
+    "Studio",
     "Table",
     "TableNotes",
     "Trajectory",
@@ -156,7 +183,9 @@ __all__ = [
     "cosines",
     "datasets",
     "descend",
+    "drift",
     "early",
+    "estimators",
     "every",
     "explain",
     "extremal_vectors",
@@ -176,10 +205,13 @@ __all__ = [
     "optimum",
     "papers",
     "phases",
+    "plot",
     "prediction",
     "read_table",
     "report",
     "reproduce",
+    "ridge",
+    "ridge_path",
     "settled",
     "stationarity",
     "stationary",
@@ -191,7 +223,23 @@ __all__ = [
     "write_certificate",
 ]
 
-make_lazy(__name__, {name: module for module, names in _HOLDS.items() for name in names.split()})
+_HINTS = {
+    "animate": "use reluflow.plot.animate(run, path)",
+    "predict": "use limit(problem, net), extremal_vectors(problem) or align(problem, net)",
+    "simulate": "use flow(problem, net) or descend(problem, net, ...)",
+    "train": "use flow(problem, net) or descend(problem, net, ...)",
+    "fit": "use reluflow.estimators",
+    "load": "use Trajectory.load(path)",
+    "read_csv": "use Problem.from_table(path)",
+    "Monitor": "use reluflow.torch.Monitor",
+    "to_torch": "use reluflow.torch.to_torch",
+}
+
+make_lazy(
+    __name__,
+    {name: module for module, names in _HOLDS.items() for name in names.split()},
+    _HINTS,
+)
 
 
 def _load_checks() -> None:
@@ -200,4 +248,19 @@ def _load_checks() -> None:
     from reluflow.papers import catalogue  # noqa: F401
 
 
+def _load_pictures() -> Callable[..., Any]:
+    """What draws ``run.plot()`` and its like."""
+    from reluflow.plot.figures import usual_picture
+
+    return usual_picture
+
+
+def _load_tables() -> Callable[..., Any]:
+    """What notebooks show of an object."""
+    from reluflow.report.notebook import as_html
+
+    return as_html
+
+
 SOURCES.append(_load_checks)
+MAKERS.update(plot=_load_pictures, html=_load_tables)

@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 AnyArray = NDArray[Any]  # of numbers, text or flags
+Rng = int | np.random.Generator | np.random.SeedSequence | None
 Sides = NDArray[np.int8]  # -1, 0 or 1 per sample: the side of a kink a neuron is on
 
 
@@ -23,7 +24,7 @@ def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
         if np.iscomplexobj(value):
             raise TypeError
         array = np.array(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ReluflowError(
             f"{name} holds entries that are not real numbers: expected a numeric array, "
             "convert or drop the other columns"
@@ -48,8 +49,44 @@ def real_number(value: Any, name: str) -> float:
     """``value`` as a float, or a sentence saying why not."""
     try:
         return float(value)
+    except (TypeError, ValueError, OverflowError):
+        got = " ".join(repr(value).split())
+        raise ReluflowError(f"{name} must be a number, got {got:.60}") from None
+
+
+def whole_number(value: Any, name: str, least: int, most: int) -> int:
+    """``value`` as an int from ``least`` to ``most``, or a sentence saying why not.
+
+    What is not a whole number, an infinity among them, is refused and not rounded.
+    """
+    real = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+    if not real and isinstance(value, float | np.floating) and float(value).is_integer():
+        value, real = int(value), True
+    if not real or not least <= value <= most:
+        raise ReluflowError(
+            f"{name} must be a whole number from {least:,} to {most:,}, got {value!r}"
+        )
+    return int(value)
+
+
+def generator_of(rng: Rng) -> np.random.Generator:
+    """The generator meant by an ``rng=`` argument."""
+    try:
+        return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise ReluflowError(f"{name} must be a number, got {value!r}") from None
+        raise ReluflowError(
+            f"rng must be a seed >= 0, a Generator, a SeedSequence or None, got {rng!r}"
+        ) from None
+
+
+def decay_rate(value: Any) -> float:
+    """A weight decay as a float, or a sentence saying why not."""
+    rate = real_number(value, "weight_decay")
+    if not 0.0 <= rate < np.inf:
+        raise ReluflowError(
+            f"weight_decay must be finite and not negative, got {value!r}: 0 is none"
+        )
+    return rate
 
 
 def row_norms(W: Array) -> Array:

@@ -2,7 +2,13 @@
 
 
 class ReluflowError(ValueError):
-    """Input that cannot be used; the message is one sentence a user can act on."""
+    """Input that cannot be used; the message is one sentence a user can act on.
+
+    It stays on one line, whatever it quotes of a file.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(" ".join(str(message).splitlines()))
 
 
 class MissingEvidence(ReluflowError):

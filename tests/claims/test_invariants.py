@@ -13,7 +13,8 @@ from reluflow.claims.invariants import dead
 
 
 def status(run, id):
-    found = {v.status for v in certify(run.problem, run, id) if v.part != "smoothed"}
+    other = ("smoothed", "decay")  # flows of another kind
+    found = {v.status for v in certify(run.problem, run, id) if v.part not in other}
     (only,) = found
     return only
 
@@ -138,3 +139,23 @@ def test_a_neuron_on_the_edge_of_the_dead_cone_is_dead():
     assert (np.delete(problem.X @ edge, 1) < 0).all()
     W = np.array([edge + size * x for size in (1e-15, 1e-9, -1e-9)])
     assert dead(problem, Network(W, np.ones(3))).tolist() == [True, False, True]
+
+
+def test_with_weight_decay_the_balance_falls_as_the_law_says(with_states):
+    from reluflow import flow
+
+    problem = datasets.load("three-points")
+    net = initialize(problem, 6, scale=0.1, kind="gaussian", rng=0)
+    run = flow(problem, net, t_end=10.0, save=np.linspace(0, 10, 41), weight_decay=0.1)
+    found = {v.part: v.status for v in certify(problem, run, "MMV24-B1")}
+    assert found == {"": Status.OUT_OF_SCOPE, "decay": Status.HOLDS}
+
+    def scale_a_little(W, a):
+        a[20:, 2] *= 1.0001
+
+    spoilt = with_states(run, scale_a_little)
+    found = {v.part: v.status for v in certify(problem, spoilt, "MMV24-B1")}
+    assert found["decay"] is Status.FAILS
+    wrong = replace(run, settings={**run.settings, "weight_decay": 0.1001})  # another law
+    found = {v.part: v.status for v in certify(problem, wrong, "MMV24-B1")}
+    assert found["decay"] is Status.FAILS

@@ -69,10 +69,11 @@ def files(tmp_path):
 
 def _claims_terabytes(path):
     """An .npz whose header promises more than the file has."""
-    head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000), }"
-    head = head.ljust(117) + b"\n"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("X.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+        for name, shape in (("X.npy", (1000000, 1000000)), ("y.npy", (1000000,))):
+            head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode()
+            head = head.ljust(117) + b"\n"
+            archive.writestr(name, b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
 
 
 CASES = [

@@ -100,3 +100,43 @@ def test_landscape_rows(monkeypatch):
     rows = plain(module.run(lambda line: None))
     assert [row["name"] for row in rows] == ["extremal vectors"] * 2 + ["max |G|"]
     assert all(row["exact"] for row in rows)
+
+
+def test_tabular_rows(monkeypatch):
+    module = load("tabular")
+    frame = module.frames()["iris, 2 classes"]()
+    assert frame.shape == (100, 5)
+    small = frame.iloc[::10]
+    monkeypatch.setattr(module, "frames", lambda: {"few irises": lambda: small})
+    monkeypatch.setattr(module, "WIDTH", 4)
+    monkeypatch.setattr(module, "STEPS", 10)
+    lines = []
+    (row,) = plain(module.run(lines.append))
+    assert (row["rows"], row["features"]) == (10, 5)
+    assert row["whole"]
+    assert row["jumps"] >= 1
+    assert lines[-1].startswith("few irises")
+    if has_torch():
+        assert row["torch_steps"] == 10
+        assert not row["torch_reached"]
+        assert "not reached in 10 steps" in lines[-1]
+
+
+@pytest.mark.skipif(not has_torch(), reason="needs PyTorch")
+def test_the_loop_of_tabular_ends_at_the_loss_asked_for():
+    problem = Problem(np.eye(2), [1.0, 1.0])
+    net = Network(0.5 * np.eye(2), 0.5 * np.ones(2))
+    done = load("tabular").torch_loop(problem, net, 0.1)
+    assert done["torch_reached"]
+    assert done["torch_loss"] <= 0.1
+    W, a = net.weights()
+    steps = 0
+    while problem.value(problem.outputs(Network(W, a))) > 0.1:  # the same descent in NumPy
+        H = problem.X @ W.T
+        r = (np.maximum(H, 0.0) @ a - problem.y) / 2.0
+        W, a = (
+            W - 0.05 * (np.where(H > 0.0, r[:, None] * a, 0.0).T @ problem.X),
+            a - 0.05 * (np.maximum(H, 0.0).T @ r),
+        )
+        steps += 1
+    assert done["torch_steps"] == steps

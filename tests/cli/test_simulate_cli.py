@@ -156,3 +156,20 @@ def test_a_place_that_takes_no_file_is_told_before_the_run(cli, monkeypatch):
 def test_one_record_is_told_as_one(cli):
     done = cli("simulate", "three-points", "--m", 5, "--lr", 0.1, "--steps", 0)
     assert "\n1 record (" in done.out
+
+
+def test_an_animation_of_a_run_of_observables_keeps_networks_too(cli, tmp_path):
+    text = (
+        '[data]\nsource = "three-points"\n[network]\nm = 6\nseed = 0\nscale = 1e-2\n'
+        '[run]\nt_end = 10.0\n[save]\nevery = 1.0\nobserve = ["log_norms"]\n'
+    )
+    config, film = tmp_path / "run.toml", tmp_path / "film.gif"
+    config.write_text(text)
+    made = cli("simulate", config, "-o", tmp_path / "run.nc", "--animation", film)
+    assert made.code == 0, made.err
+    assert film.stat().st_size > 1000
+    config.write_text(text + "states = false\n")
+    refused = cli("simulate", config, "-o", tmp_path / "other.nc", "--animation", film)
+    assert refused.code == 2
+    assert "an animation needs recorded networks: set states = true" in refused.err
+    assert not (tmp_path / "other.nc").exists()

@@ -88,7 +88,7 @@ def test_options(cli, arguments, line):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("iris.csv",), "has 3 classes in 'species'"),
+        (("iris.csv", "--loss", "logistic"), "has 3 classes in 'species'"),
         (("blank.csv",), "has 1 blank cell in 1 row, the first at line 3 column 1: fill it"),
         (("fruit.csv", "--label", "sise"), "has no column 'sise': did you mean 'size'?"),
         (("fruit.csv", "--classes", "fig"), "classes are two names, that of label +1 first"),

@@ -26,7 +26,7 @@ from reluflow.explanation.verdict.sentences import sentences
 from reluflow.gradientflow.mover import Snapshot
 from reluflow.gradientflow.stops import Spent
 from reluflow.optimum import max_margin
-from reluflow.optimum.kkt_modes import settling_rate
+from reluflow.optimum.kkt import settling_rate
 from reluflow.runtime.words import share
 
 

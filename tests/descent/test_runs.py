@@ -175,7 +175,7 @@ def test_small_and_odd_data(X, y, backend, plain_descent):
         ({"lr": [0.1, 0.2]}, r"lr has shape \(2,\): expected a number, a function of the step"),
         ({"lr": lambda step: 0.1 if step < 3 else -0.1}, "lr at step 3 is -0.1"),
         ({"steps": -1}, "steps must be a whole number >= 0, got -1"),
-        ({"steps": 1.5}, "steps must be a whole number >= 0, got 1.5"),
+        ({"steps": 1.5}, "steps must be a whole number, got 1.5"),
         ({"train": "second"}, "train must be 'both' or 'first'"),
         ({"backend": "gpu"}, "backend must be one of auto, lumped, dense, got 'gpu'"),
         ({"dtype": "float16"}, "dtype must be 'float64' or 'float32'"),

@@ -30,7 +30,11 @@ def leap(state, c, H, held=None):
     events = np.zeros((1000, 4))
     held = np.zeros(state.U.shape[0], bool) if held is None else held
     members = Members(state.gid, state.col, Z, ls)
-    flow_leap.leap_all(state.data, state.U, members, held, c, H, 0.0, STAY, V, events)
+    gram = state.data.X @ state.data.X.T
+    reached = flow_leap.leap_all(
+        state.data, gram, state.U, members, held, c, H, 0.0, STAY, V, events
+    )
+    assert reached == H
     return Z, ls, V, events[1 : 1 + int(events[0, 0])]
 
 

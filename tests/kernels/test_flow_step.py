@@ -17,7 +17,7 @@ from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.trial import Trial
 from reluflow.kernels import flow_step
 from reluflow.kernels.codes import STAY
-from reluflow.kernels.flow_types import N_NODES
+from reluflow.kernels.flow_types import N_NODES, Corrections
 
 
 def trial_of(problem, m, scale=0.5, seed=0):
@@ -132,7 +132,8 @@ def test_what_others_add_to_the_outputs_is_felt():
     y = problem.y - 0.1  # the residual of a network whose outputs are larger by 0.1
     trial.extra[:] = 0.0
     data, state = trial.now.state.data._replace(y=_frozen(y)), trial.now.state
-    step = data, state.cones, trial.method, trial.frame, trial.extra
+    unchanged = Corrections(trial.extra, np.empty(0))
+    step = data, state.cones, trial.method, trial.frame, unchanged
     flow_step.stages(*step, 1, 13, state.C, trial.K, trial.field, trial.v, trial.new)
     np.testing.assert_allclose(trial.new, shifted, atol=1e-14)
 

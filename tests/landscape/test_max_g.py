@@ -5,6 +5,8 @@ import pytest
 
 from reluflow import Problem, ReluflowError
 from reluflow.landscape import G, extremal_vectors, max_G
+from reluflow.landscape.canonical import canonical
+from reluflow.landscape.multistart import climb, starts
 
 
 def random_problem(rng, n, d, trial):
@@ -105,3 +107,28 @@ def test_messages():
         max_G(problem, method="luck")
     with pytest.raises(ReluflowError, match="budget must be"):
         max_G(problem, budget=0)
+
+
+@pytest.mark.parametrize("power", [-1000, -700, -540, -530, 500])
+@pytest.mark.parametrize("reduce", [True, False])
+def test_paths_of_ascent_do_not_depend_on_the_unit_of_the_pull(power, reduce):
+    """Squares of pulls near 1e-161 are no floats, and a start must be of norm 1 all the same."""
+    rng = np.random.default_rng(5)
+    for d in (1, 2, 3):
+        X, c = rng.normal(size=(5, d)), rng.normal(size=5)
+        plain = canonical(X, c, 0.0, reduce=reduce)
+        tiny = canonical(X, 2.0**power * c, 0.0, reduce=reduce)
+        np.testing.assert_array_equal(tiny.m, 2.0**power * plain.m)
+        np.testing.assert_array_equal(tiny.basis, plain.basis)
+        W = starts(plain, 20, np.random.default_rng(0))
+        np.testing.assert_array_equal(starts(tiny, 20, np.random.default_rng(0)), W)
+        for sign in (1.0, -1.0):
+            np.testing.assert_array_equal(climb(tiny, W, sign)[0], climb(plain, W, sign)[0])
+
+
+def test_ascent_on_a_line_with_a_tiny_pull():
+    """Two opposite samples whose pulls sum to about 1e-161: division by zero once."""
+    form = canonical(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([-1.26e-161, -1.74e-161]), 0.0)
+    ends, ended = climb(form, starts(form, 20, np.random.default_rng(0)))
+    assert ended.all()
+    np.testing.assert_allclose(np.abs(ends[:, 0]), 1.0)

@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 from reluflow import Network, Problem, ReluflowError, initialize
 from reluflow.landscape.early import early
 from reluflow.landscape.extremal import extremal_vectors
-from reluflow.report.landscape import (
+from reluflow.plot.panels import plot_neurons
+from reluflow.plot.sphere import (
     plot_alignment_circle,
     plot_alignment_sphere,
     plot_values,
 )
-from reluflow.report.panels import plot_neurons
 
 THREE = Problem(X=np.array([[-0.75, 1.0], [-0.5, 1.0], [0.125, 1.0]]), y=np.array([1.1, 0.1, 0.8]))
 
@@ -139,7 +139,7 @@ def test_given_axes_are_used_and_returned():
 def test_pyplot_is_not_imported():
     code = (
         "import sys, numpy as np; from reluflow import Problem\n"
-        "import reluflow.report.landscape as pictures\n"
+        "import reluflow.plot.sphere as pictures\n"
         "assert 'matplotlib' not in sys.modules\n"
         "pictures.plot_values(Problem(np.eye(2), np.ones(2)))\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"

@@ -26,9 +26,9 @@ def all_cones(X):
     return np.array(sorted(found))
 
 
-def best_norm(problem, margin, signs=(1, -1)):
-    """min sum |v| over networks with one neuron in each cone, so that |theta|^2 = 2 sum |v|."""
-    X, y = problem.X, problem.y
+def one_neuron_a_cone(problem, signs):
+    """Outputs F, sum |v| and constraints of networks with one neuron v of each sign in a cone."""
+    X = problem.X
     F, cost, rules = 0, 0, []
     for u in all_cones(X):
         slopes = np.where(u > 0, 1.0, problem.leak)
@@ -37,7 +37,31 @@ def best_norm(problem, margin, signs=(1, -1)):
             F = F + s * cvxpy.multiply(slopes, X @ v)
             rules.append(cvxpy.multiply(u, X @ v) >= 0)
             cost = cost + cvxpy.norm(v)
+    return F, cost, rules
+
+
+def best_norm(problem, margin, signs=(1, -1)):
+    """min sum |v| over networks with one neuron in each cone, so that |theta|^2 = 2 sum |v|."""
+    y, (F, cost, rules) = problem.y, one_neuron_a_cone(problem, signs)
     rules.append(cvxpy.multiply(y, F) >= 1 if margin else y == F)
     program = cvxpy.Problem(cvxpy.Minimize(cost), rules)
     program.solve(solver="CLARABEL")
     return program.value
+
+
+def best_penalised(problem, decay, signs=(1, -1)):
+    """min L(F) + decay sum |v| over networks with one neuron in each cone."""
+    y, (F, cost, rules) = problem.y, one_neuron_a_cone(problem, signs)
+    name = problem.loss.name
+    if "square" in name:
+        loss = 0.5 * problem.loss.kernel_factor * cvxpy.sum_squares(F - y)
+    elif name == "logistic":
+        loss = problem.loss.factor * cvxpy.sum(cvxpy.logistic(-cvxpy.multiply(y, F)))
+    else:
+        loss = problem.loss.factor * cvxpy.sum(cvxpy.exp(-cvxpy.multiply(y, F)))
+    # in units of the decay, so that the solver's tolerance means the same for small ones
+    aim = cvxpy.Minimize(problem.weight / decay * loss + cost)
+    program = cvxpy.Problem(aim, rules)
+    tight = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
+    program.solve(solver="CLARABEL", **tight)
+    return decay * program.value

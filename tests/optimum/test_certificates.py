@@ -18,7 +18,7 @@ from reluflow.optimum import (
     read_certificate,
     write_certificate,
 )
-from reluflow.optimum.proofs.trees import sign_tree
+from reluflow.optimum.proofs.optima import sign_tree
 
 
 def by_kind(problem, net=None, kinds=None):

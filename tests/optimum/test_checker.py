@@ -19,7 +19,7 @@ from reluflow import Network, Problem, datasets
 from reluflow.landscape import max_G
 from reluflow.optimum import Certificate, certificates, check_certificate, write_certificate
 from reluflow.optimum.checker import Ball, Case, Reject, check_document
-from reluflow.optimum.proofs.trees import sign_tree
+from reluflow.optimum.proofs.optima import sign_tree
 
 KINDS = [
     "max-margin-linear",

@@ -217,8 +217,65 @@ def survivors(samples, count, seed):
         document = mutated(base, rng)
         report = check_document(document)
         assert report.status in ("PROVED", "REJECTED")
+        assert is_reasoned(report), str(report)
         if report.ok and statement(document) != statement(base):
             yield document
+
+
+def is_reasoned(report):
+    """Whether a rejection is a step of the proof that fails, and not an accident of arithmetic."""
+    return not any("malformed" in check.remark for check in report.checks)
+
+
+def zeroed(document):
+    """Copies with a claim, an entry, an array or everything set to 0."""
+    for name in document["claim"]:
+        out = copy.deepcopy(document)
+        out["claim"][name] = 0
+        yield name, out
+    for name, array in document["arrays"].items():
+        for i in range(min(len(array["data"]), 12)):
+            out = copy.deepcopy(document)
+            out["arrays"][name]["data"][i] = 0.0
+            yield f"{name}[{i}]", out
+        out = copy.deepcopy(document)
+        out["arrays"][name]["data"] = [0.0] * len(array["data"])
+        yield name, out
+    for name in ("leak", "factor"):
+        out = copy.deepcopy(document)
+        out["problem"][name] = 0.0
+        yield name, out
+
+
+def test_whatever_is_zero_is_refused_with_a_reason_or_true(samples):
+    """Nothing is divided by before it is known not to be 0: a bound, a norm, a rate, a wait."""
+    for kind, certificate in samples.items():
+        base = certificate.document()
+        for what, document in zeroed(base):
+            report = check_document(document)
+            assert is_reasoned(report), f"{kind}, {what}: {report}"
+            if report.ok and statement(document) != statement(base) and kind in BASES:
+                assert is_true(document, dual_of(document)), f"{kind}, {what}"
+
+
+def test_no_lower_bound_of_zero(samples):
+    document = samples["min-norm"].document()
+    document["claim"]["lower_bound"] = 0
+    assert check_document(document).failed == ["dual value"]
+
+
+def test_entries_are_numbers_and_indices_exist(samples):
+    """A list in place of a number, a neuron before the first, an entry behind the last."""
+    document = samples["max-margin-linear"].document()
+    document["arrays"]["y"]["data"][0] = [1.0]
+    assert "holds a list" in str(check_document(document))
+    for name, value in (("free_neuron", -1), ("free_entry", 2), ("row_index", 3)):
+        document = samples["stationary"].document()
+        if document["arrays"][name]["data"]:
+            document["arrays"][name]["data"][0] = value
+            report = check_document(document)
+            assert report.status == "REJECTED"
+            assert is_reasoned(report), str(report)
 
 
 def dual_of(document):

@@ -7,7 +7,7 @@ from reluflow import Network, Problem, datasets, flow
 from reluflow.claims.limits import rate_seen
 from reluflow.gradientflow.stops import loss_below
 from reluflow.optimum import kkt, max_margin
-from reluflow.optimum.kkt_modes import settling_rate
+from reluflow.optimum.kkt import settling_rate
 
 
 @pytest.mark.parametrize("seed", range(6))

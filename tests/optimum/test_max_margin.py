@@ -239,3 +239,15 @@ def test_bad_input():
         max_margin(problem, rounds=0)
     with pytest.raises(ReluflowError, match="labels -1 and"):
         max_margin(datasets.three_points())
+
+
+def test_without_time_the_first_program_is_the_last_and_the_bound_holds():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((40, 6))
+    problem = Problem(X, np.where(X[:, 0] > 0.0, 1.0, -1.0))
+    found, better = max_margin(problem, seconds=0.0), max_margin(problem, rounds=6, budget=64)
+    assert found.rounds == 1
+    assert found.status == "gap left"
+    assert 0.0 <= found.margin < better.margin <= found.upper_bound
+    timed = max_margin(problem, rounds=6, budget=64, seconds=1e6)
+    assert (timed.margin, timed.rounds) == (better.margin, better.rounds)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reluflow import Network, Problem, ReluflowError, datasets
 from reluflow.optimum import min_norm, norm_bound
-from reluflow.optimum.columns_pool import Pool
+from reluflow.optimum.pool import Pool
 from reluflow.optimum.program import Task
 
 

@@ -15,11 +15,10 @@ from reluflow import (
     initialize,
     stationary,
 )
-from reluflow.landscape import G
+from reluflow.landscape import G, max_G
 from reluflow.optimum import stationarity
-from reluflow.optimum.second_order import best_move
-from reluflow.optimum.stationarity_global import reachable_part
-from reluflow.optimum.stationarity_sets import Kinks
+from reluflow.optimum.escape import reachable_part
+from reluflow.optimum.second_order import Kinks, best_move
 
 
 def loss(problem, W, a):
@@ -327,3 +326,16 @@ def test_messages():
         stationarity(problem, Network(np.eye(2), np.ones(2)).scaled(500.0))
     with pytest.raises(ReluflowError, match="tol must be"):
         stationarity(problem, Network(np.eye(2), np.ones(2)), tol=0.0)
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-200, 1e-300])
+def test_pulls_whose_squares_underflow(size):
+    # label 0 and an output of 1e-200: the pull is no zero, but its square is
+    X = np.array([[1.0, -0.1, 1.4], [-0.7, 0.4, 0.9], [0.1, -0.7, -0.9], [-0.5, 0.2, -1.0]])
+    problem = Problem(X, np.array([0.0, 1.0, 0.0, -1.0]))
+    W = np.array([[-0.7, -0.1, 0.8], [1.5, -1.3, 1.5]])
+    found = stationarity(problem, Network(size * W, np.array([-1.0, -1.0])))
+    silent = max_G(problem)  # the pull of the silent network, up to 1e-160
+    assert found.kind == "not stationary"
+    assert found.escape == pytest.approx(silent.value, rel=1e-12)
+    assert found.escape_bound >= silent.value * (1.0 - 1e-15)

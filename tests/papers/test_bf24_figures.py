@@ -9,8 +9,8 @@ from reluflow import Network, ReluflowError
 from reluflow.papers.bf24.figures import teacher as bf24_teacher
 from reluflow.papers.bf24.figures import three_points as bf24_three_points
 from reluflow.papers.bf24.runs import bundles, join_runs, neurons_in_effect, teacher_run
-from reluflow.papers.catalogue import chosen
-from reluflow.report.panels import neurons_panel
+from reluflow.papers.catalogue import select_figures
+from reluflow.plot.panels import neurons_panel
 
 
 def failed(comparisons):
@@ -136,7 +136,7 @@ def test_a_run_and_its_continuation_are_one():
 
 @pytest.mark.slow
 def test_figure_3_keeps_five_neurons():
-    (spec,) = chosen("bf24", "f3")
+    (spec,) = select_figures("bf24", "f3")
     made = bf24_teacher.course(1, 1000, 1e-3, 2000.0)
     assert failed(bf24_teacher.compare_with_figure(made)) == []
     count = made.bundles[-1]

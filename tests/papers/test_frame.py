@@ -14,13 +14,13 @@ from reluflow.claims.run import try_check
 from reluflow.claims.verdict import Status, at_most
 from reluflow.papers import reproduce
 from reluflow.papers import reproduce as _package_function
-from reluflow.papers.catalogue import all_figures, chosen
+from reluflow.papers.catalogue import all_figures, select_figures
 from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, figure
 from reluflow.papers.parts import make_figure, make_verdict
+from reluflow.plot.render import compose, to_svg
+from reluflow.plot.render import draw as draw_panel
+from reluflow.plot.traces import Band, Image, Line, Panel, Picture, Points, Rule
 from reluflow.report.page import Mark, Page
-from reluflow.report.render import compose, to_svg
-from reluflow.report.render import draw as draw_panel
-from reluflow.report.traces import Band, Image, Line, Panel, Picture, Points, Rule
 
 CALLS = []
 
@@ -111,7 +111,7 @@ def test_a_figure_that_waits_is_made_last_and_shown_in_its_place(tmp_path, monke
         monkeypatch.setitem(FIGURES, ("BF24", name), spec)
     both = [FIGURES["BF24", "F1"], FIGURES["BF24", "F2"]]
     module = sys.modules["reluflow.papers.reproduce"]
-    monkeypatch.setattr(module, "_wanted", lambda *_: (both, []))
+    monkeypatch.setattr(module, "_select", lambda *_: (both, []))
     made = reproduce("bf24", None, tmp_path, "quick", workers=0)
     assert order == ["F2", "F1"]
     assert [figure.name for figure in made.figures] == ["F1", "F2"]
@@ -268,7 +268,7 @@ def test_figures_are_claims_of_the_ledger():
         assert spec.id == f"{paper}-{name}"
         assert REGISTRY[spec.id].experiment is not None
         assert set(spec.sizes) == {"quick", "scaled", "full"}
-    assert [spec.name for spec in chosen("tlb26")] == ["F1", "F2", "F3", "F4", "F5", "F6"]
+    assert [spec.name for spec in select_figures("tlb26")] == ["F1", "F2", "F3", "F4", "F5", "F6"]
     with pytest.raises(ReluflowError, match="size must be one of"):
         reproduce("BF24", "F2", size="huge")
 
@@ -285,12 +285,12 @@ def test_figures_are_claims_of_the_ledger():
     ],
 )
 def test_a_number_names_the_parts_of_a_figure(paper, name, found):
-    assert [spec.name for spec in chosen(paper, name)] == found
+    assert [spec.name for spec in select_figures(paper, name)] == found
 
 
 def test_a_figure_of_every_paper():
     firsts = ["BF24-F1", "LLWA21-F1L", "LLWA21-F1M", "LLWA21-F1R", "MMV24-F1", "TK24-F1"]
-    assert [spec.id for spec in chosen(None, "F1")] == [*firsts, "TLB26-F1"]
+    assert [spec.id for spec in select_figures(None, "F1")] == [*firsts, "TLB26-F1"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from reluflow import Network, datasets, flow, initialize, loss_below
 from reluflow.claims.verdict import Status
-from reluflow.papers.catalogue import all_figures, chosen
+from reluflow.papers.catalogue import all_figures, select_figures
 from reluflow.papers.llwa21.figures import boundaries as llwa21
 from reluflow.papers.llwa21.figures import edges as llwa21_edges
 from reluflow.papers.llwa21.figures import teacher as llwa21_teacher
@@ -38,7 +38,7 @@ def failing(comparisons):
 
 
 def test_all_figures_are_there():
-    assert {spec.name for spec in chosen("llwa21")} == set(NAMES)
+    assert {spec.name for spec in select_figures("llwa21")} == set(NAMES)
 
 
 def test_bent_direction_and_where_it_leads():

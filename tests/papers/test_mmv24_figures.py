@@ -16,7 +16,7 @@ from reluflow.papers.mmv24.figures import digits as mmv24_digits
 from reluflow.papers.mmv24.figures import mnist as mmv24_mnist
 from reluflow.papers.mmv24.figures import plane as mmv24_plane
 from reluflow.papers.reproduce import write_index
-from reluflow.report.traces import Band, Line
+from reluflow.plot.traces import Band, Line
 
 DIGITS = ("F5", "F10", "F11", "F12", "F13")
 PLANE = ("F1", "F6", "F7", "F8", "F9")

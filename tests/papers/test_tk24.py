@@ -52,7 +52,7 @@ def test_a_run_that_does_not_end_equal_is_seen():
         save=[0, 9000], observe=["norms", tk24.signed_angles, "normalized_margin", "accuracy"]
     )
     scales = tk24.FOUR_SCALES["F1"]
-    seen = tk24._seen(run, scales, tk24._numbers(run, scales))
+    seen = tk24._comparisons(run, scales, tk24._numbers(run, scales))
     assert sum(c.status is Status.FAILS for c in seen) >= 4
 
 

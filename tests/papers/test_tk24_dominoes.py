@@ -31,7 +31,7 @@ from reluflow.papers.tk24.figures.dominoes_run import (
     run,
     runs_of,
 )
-from reluflow.report.render import compose
+from reluflow.plot.render import compose
 from reluflow.runtime.files import alone_in
 
 TINY = {**QUICK, "width": 4, "n_train": 400, "n_test": 200, "epochs": 4, "free_iterations": 50}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from reluflow import datasets, initialize
-from reluflow.papers.catalogue import all_figures, chosen
+from reluflow.papers.catalogue import all_figures, select_figures
 from reluflow.papers.tlb26.figures import one_jump as tlb26_one_jump
 from reluflow.papers.tlb26.figures import six_neurons as tlb26_six_neurons
 from reluflow.papers.tlb26.figures import sizes as tlb26_sizes
@@ -19,9 +19,9 @@ from reluflow.papers.tlb26.figures.sizes import (
     miss_probability,
     train,
 )
+from reluflow.plot.render import draw
+from reluflow.plot.traces import Line, Points
 from reluflow.prediction.orthogonal import algorithm1
-from reluflow.report.render import draw
-from reluflow.report.traces import Line, Points
 
 
 def holds(spec, size="quick"):
@@ -34,7 +34,7 @@ def holds(spec, size="quick"):
 
 
 def test_all_figures_are_there():
-    assert [spec.name for spec in chosen("tlb26")] == [f"F{i}" for i in range(1, 7)]
+    assert [spec.name for spec in select_figures("tlb26")] == [f"F{i}" for i in range(1, 7)]
     assert all(("TLB26", f"F{i}") in all_figures() for i in range(1, 7))
 
 
@@ -51,7 +51,7 @@ def test_the_chosen_draw():
 
 
 def test_schematic():
-    holds(chosen("tlb26", "f2")[0])
+    holds(select_figures("tlb26", "f2")[0])
 
 
 def test_a_fit_that_depends_on_the_scale_is_seen(monkeypatch):
@@ -71,7 +71,7 @@ def test_a_fit_that_depends_on_the_scale_is_seen(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["f1", "f3", "f4"])
 def test_staircase_norms_and_directions(name):
-    holds(chosen("tlb26", name)[0])
+    holds(select_figures("tlb26", name)[0])
 
 
 @pytest.mark.slow

@@ -106,7 +106,7 @@ def test_random_data_against_flow():
 
 @pytest.mark.slow
 def test_fifty_random_problems_against_flow(record_property):
-    counts = compare(range(200), 50)
+    counts = compare(range(300), 50)
     record_property("counts", counts)
     print(counts)
     assert counts["decided"] == 50, counts

@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline
 
 from reluflow import Network, Problem, ReluflowError, align, datasets, flow, initialize
 from reluflow.prediction import OrthogonalProcess, algorithm1
-from reluflow.prediction.orthogonal_offsets import aligned_offsets, realigned_offset
+from reluflow.prediction.orthogonal.rounds import aligned_offsets, realigned_offset
 
 L40 = 40 * math.log(10)
 
@@ -336,9 +336,9 @@ def test_out_of_scope_is_refused_with_a_sentence():
 
 
 def test_large_rotated_inputs_are_checked_by_random_vectors(monkeypatch):
-    from reluflow.prediction import orthogonal_start
+    from reluflow.prediction.orthogonal import start
 
-    monkeypatch.setattr(orthogonal_start, "_EXACT", 0.0)
+    monkeypatch.setattr(start, "_EXACT", 0.0)
     problem, net = draw(0, 10, 4, rotate=True)
     assert algorithm1(problem, net).n_jumps
     X = problem.X.copy()

@@ -155,7 +155,7 @@ def test_plain_data(golden):
     for full in (False, True):
         data = json.loads(json.dumps(golden.to_dict(full=full), allow_nan=False))
         assert np.allclose(data["times"], golden.times)
-        assert data["gaps"][-1] is None
+        assert data["gaps"][-1] == "inf"
         assert data["jumps"][0]["samples"] == [0, 1]
         assert data["branches"] == []
     assert np.allclose(data["networks"][-1]["W"], golden.final.W)

@@ -142,7 +142,8 @@ def test_bad_factor(cls, factor):
 
 
 def test_names():
-    assert set(losses.LOSSES) == {"half_square", "square", "logistic", "exponential"}
+    of_numbers = {"half_square", "square", "logistic", "exponential"}
+    assert set(losses.LOSSES) == of_numbers | {"softmax", "multiclass_exponential"}
     assert losses.as_loss("square") == losses.Square()
     made = losses.Logistic(factor=2)
     assert losses.as_loss(made) is made

@@ -118,7 +118,7 @@ def test_only_one_of_two_files(folder):
     ("options", "message"),
     [
         ({"positive": 10}, "a digit must be a whole number from 0 to 9, got 10"),
-        ({"negative": "0"}, "a digit must be a whole number from 0 to 9, got '0'"),
+        ({"negative": "0"}, "negative must be a whole number, got '0'"),
         ({"positive": 4, "negative": 4}, "positive and negative are both 4"),
         ({"split": "all"}, "split must be 'train' or 'test', got 'all'"),
         ({"per_class": 0}, "per_class must be a whole number of at least 1, got 0"),

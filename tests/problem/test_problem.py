@@ -25,7 +25,7 @@ y = np.array([1.0, -1.0, 1.0])
         ({"X": np.zeros((3, 0))}, r"X is empty: expected at least one sample and one feature"),
         ({"y": y[:2]}, r"y has 2 labels but X has 3 samples: expected y of shape \(3,\)"),
         ({"X": X[:, 0]}, r"X has 1 dimension\(s\), expected 2: .*X.reshape\(-1, 1\)"),
-        ({"y": y[:, None]}, r"y has 2 dimension\(s\), expected 1: got shape \(3, 1\)"),
+        ({"y": y[:, None, None]}, r"y has 3 dimension\(s\), expected 1: got shape \(3, 1, 1\)"),
         ({"X": [["a", "b"]] * 3}, "X holds entries that are not real numbers"),
         ({"X": [[1.0, 2.0], [3.0]]}, "X holds entries that are not real numbers"),
         ({"loss": "hinge"}, "unknown loss 'hinge': expected one of"),
@@ -117,9 +117,9 @@ def test_replace_keeps_one_bias_feature():
 
 
 def test_sum_is_n_times_the_mean():
-    f = np.array([0.3, -0.2, 0.1])
     for loss in losses.LOSSES:
         mean, total = Problem(X, y, loss), Problem(X, y, loss, reduction="sum")
+        f = np.random.default_rng(0).normal(size=mean.y.shape)
         np.testing.assert_allclose(total.value(f), 3 * mean.value(f), rtol=1e-15)
         np.testing.assert_allclose(total.pull_at(f), 3 * mean.pull_at(f), rtol=1e-15)
 
@@ -128,12 +128,12 @@ def test_sum_is_n_times_the_mean():
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_pull_is_minus_the_gradient_in_f(loss, reduction):
     problem = Problem(X, y, loss, reduction=reduction)
-    f, h = np.array([0.3, -0.2, 0.1]), 1e-6
-    gradient = [
-        (problem.value(f + h * e) - problem.value(f - h * e)) / (2 * h) for e in np.eye(problem.n)
-    ]
-    np.testing.assert_allclose(problem.pull_at(f), -np.array(gradient), atol=1e-9)
-    np.testing.assert_array_equal(problem.pull, problem.pull_at(np.zeros(3)))
+    shape = problem.y.shape  # (n, K) for the losses of classes
+    f, h = 0.3 * np.random.default_rng(0).normal(size=shape), 1e-6
+    steps = np.eye(f.size).reshape(-1, *shape)
+    gradient = [(problem.value(f + h * e) - problem.value(f - h * e)) / (2 * h) for e in steps]
+    np.testing.assert_allclose(problem.pull_at(f), -np.reshape(gradient, shape), atol=1e-9)
+    np.testing.assert_array_equal(problem.pull, problem.pull_at(np.zeros(shape)))
 
 
 def test_stacked_outputs():

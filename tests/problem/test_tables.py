@@ -178,14 +178,14 @@ def test_blanks_are_refused_with_count_and_remedy(write):
         Problem.from_table(write("a,b,y\n1,,1\n2,,2\n"), drop_missing=True)
 
 
-def test_three_classes_are_refused_with_the_two_ways_out(write):
+def test_three_classes_are_refused_for_a_loss_of_one_output_with_the_ways_out(write):
     message = (
-        r"has 3 classes in 'species', setosa \(2\), versicolor \(1\) and virginica \(2\), and the "
-        r"network has one output: keep two with --classes setosa,virginica, or set one against the "
-        r"rest with --one-vs-rest setosa"
+        r"has 3 classes in 'species', setosa \(2\), versicolor \(1\) and virginica \(2\), and this "
+        r"loss is for one output: leave the loss out or take softmax, keep two with --classes "
+        r"setosa,virginica, or set one against the rest with --one-vs-rest setosa"
     )
     with pytest.raises(ReluflowError, match=message):
-        Problem.from_table(write(IRIS))
+        Problem.from_table(write(IRIS), loss="logistic")
 
 
 @pytest.mark.parametrize("classes", ["virginica,setosa", ("virginica", "setosa")])
@@ -207,8 +207,8 @@ def test_classes_that_are_numbers(write):
     problem = Problem.from_table(write(digits))
     assert problem.loss.name == "half_square"
     assert (
-        "Label 'digit' has 3 values, 0, 1 and 2, taken as numbers: if they are classes, name them "
-        "with --classes A,B or --one-vs-rest A." in notes_of(problem)
+        "Label 'digit' has 3 values, 0, 1 and 2, taken as numbers: if they are classes, say so "
+        "with --loss softmax, --classes A,B or --one-vs-rest A." in notes_of(problem)
     )
     for classes in ("2,0", (2, 0), ("2", 0.0)):
         problem = Problem.from_table(write(digits), classes=classes)

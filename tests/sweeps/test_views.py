@@ -5,7 +5,7 @@ import pandas
 import pytest
 
 from reluflow.errors import ReluflowError
-from reluflow.report.sweep import plot_sweep
+from reluflow.plot.sweep import plot_sweep
 from reluflow.sweeps import sweep
 from reluflow.sweeps.experiments import jump_error, xor_capture
 from reluflow.sweeps.table import summary

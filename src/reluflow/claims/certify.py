@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from reluflow.checks import check_arguments
 from reluflow.claims.claim import Check, load_all
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.ledger import entry, rows
 from reluflow.claims.run import try_evaluate
-from reluflow.claims.verdict import Verdict
+from reluflow.claims.verdict import Verdict, Verdicts
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
 
 
+@check_arguments
 def certify(
     problem: Problem,
     run_or_net: Any = None,
@@ -48,9 +50,10 @@ def certify(
         In the order of the ledger. A failed hypothesis gives OUT_OF_SCOPE, data too large for a
         check UNDECIDED with the reason in ``note``.
     """
+    problem.check_one_output("what the papers claim")
     evidence = Evidence.of(problem, run_or_net, start)
     chosen = checks_named(claims) if claims is not None else applicable_checks(evidence)
-    verdicts = [try_evaluate(check, evidence) for check in chosen]
+    verdicts = Verdicts(try_evaluate(check, evidence) for check in chosen)
     if folder is not None:
         write_certificates(evidence, folder)
     return verdicts
@@ -73,6 +76,8 @@ def checks_named(claims: str | Sequence[str]) -> list[Check]:
     wanted = [claims] if isinstance(claims, str) else list(claims)
     found: dict[str, Check] = {}
     for name in wanted:
+        if not isinstance(name, str):
+            raise ReluflowError(f"claims are names such as 'BF24-L1' or 'BF24', got {name!r}")
         checks = [
             check
             for check in load_all().values()

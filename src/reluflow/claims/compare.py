@@ -146,15 +146,15 @@ def compare(
                 held=_held(_sizes(run, at), process.active[i + 1]),
                 new=_held(_sizes(run, at), process.neurons[i]),
                 new_predicted=_held(process.networks[i + 1].log_norms, process.neurons[i]) or 0.0,
-                gap=_known(gaps[i]),
-                rest=_known(rests[i]),
+                gap=_finite_or_none(gaps[i]),
+                rest=_finite_or_none(rests[i]),
             )
         )
     short = bool((gaps < GAP).any() or (rests[1:] < REST).any())
     return Comparison(tuple(rows), float(losses[-1]), end, drop, short)
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 

@@ -16,7 +16,7 @@ from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from reluflow.landscape.result import ExtremalVectors
+    from reluflow.landscape.extremal import ExtremalVectors
 
 
 # what a claim may ask of its evidence -> sentence when it is missing

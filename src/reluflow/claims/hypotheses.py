@@ -18,9 +18,22 @@ BLOCK = 1_000  # rows of a Gram matrix held at once
 
 @predicate("gradient flow")
 def gradient_flow(evidence: Evidence) -> tuple[bool, str]:
-    """The run is a flow; gradient descent keeps invariants only up to its step size."""
+    """The run is a flow; gradient descent keeps invariants only up to its step size.
+
+    One of the loss alone: with weight decay other laws hold.
+    """
     kind = "none" if evidence.run is None else evidence.run.settings.get("kind", "descent")
+    if evidence.run is not None and evidence.run.settings.get("weight_decay"):
+        return False, "the run has weight decay"
     return kind == "flow", f"the run is a {kind}" if kind != "none" else "there is no run"
+
+
+@predicate("flow with weight decay")
+def decaying_flow(evidence: Evidence) -> tuple[bool, str]:
+    """The run is a flow with weight decay."""
+    settings = {} if evidence.run is None else evidence.run.settings
+    decay = float(settings.get("weight_decay") or 0.0)
+    return settings.get("kind") == "flow" and decay > 0.0, f"weight decay {decay:g}"
 
 
 @predicate("balanced start")

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from reluflow.arrays import Array
 from reluflow.claims.claim import claim
 from reluflow.claims.evidence import Evidence
-from reluflow.claims.hypotheses import balanced_start, gradient_flow, mean_logistic, no_leak
+from reluflow.claims.hypotheses import (
+    balanced_start,
+    decaying_flow,
+    gradient_flow,
+    mean_logistic,
+    no_leak,
+)
 from reluflow.claims.verdict import Comparison, at_most, equals
 from reluflow.gradientflow.flow import flow
 from reluflow.landscape import pattern
@@ -48,6 +54,15 @@ def example(name: str, kind: str, loss: str, t_end: float, scale: float, zero: b
         return Evidence.of(problem, run)
 
     return build
+
+
+@cache
+def decayed(seed: int, m: int, records: int) -> Evidence:
+    """A flow with weight decay from an unbalanced start."""
+    problem = datasets.load("three-points", loss="half_square")
+    net = initialize(problem, m, scale=0.1, kind="gaussian", rng=seed)
+    save = np.linspace(0.0, 20.0, records)
+    return Evidence.of(problem, flow(problem, net, t_end=20.0, save=save, weight_decay=0.05))
 
 
 unbalanced = example("three-points", "gaussian", "half_square", 40.0, 1e-3)
@@ -128,7 +143,7 @@ def energy(evidence: Evidence) -> list[Comparison]:
     loss, times = evidence.trajectory().loss, evidence.times
     fallen, elapsed = -np.diff(loss), np.diff(times)
     pairs = zip(evidence.path(), evidence.path()[1:], strict=False)
-    distance = np.array([moved(before, after) for before, after in pairs])
+    distance = np.array([distance_between(before, after) for before, after in pairs])
     later = elapsed > 0
     short = np.max((distance[later] ** 2 / elapsed[later] - fallen[later]) / loss[:-1][later])
     tolerance = DRIFT * evidence.rtol
@@ -140,7 +155,7 @@ def energy(evidence: Evidence) -> list[Comparison]:
     ]
 
 
-def moved(before: Network, after: Network) -> float:
+def distance_between(before: Network, after: Network) -> float:
     """Euclidean distance of two networks in true units."""
     (W, a), (V, b) = before.weights(), after.weights()
     return float(np.sqrt(np.sum((W - V) ** 2) + np.sum((a - b) ** 2)))
@@ -176,6 +191,36 @@ def dead_neurons_move(evidence: Evidence) -> Comparison:
         then[new] = now[new]
         is_dead |= new
     return at_most(worst, DRIFT * evidence.rtol, what="relative change of a dead neuron")
+
+
+@claim(
+    "MMV24-B1",
+    form="control",
+    part="decay",
+    example=decayed,
+    **{**FLOW, "needs": ("path", "time"), "given": [decaying_flow]},
+)
+def decays(evidence: Evidence) -> Comparison:
+    r"""With weight decay lambda a_j^2 - |w_j|^2 is not kept: it falls as exp(-2 lambda t).
+
+    From :math:`z_j' = (M_u - \lambda I) z_j`, whose first part keeps it. Measured relative to the
+    size that the neuron would have without the law's factor.
+    """
+    decay = float(evidence.trajectory().settings["weight_decay"])
+    path, times = evidence.path(), evidence.times
+    worst = 0.0
+    for net, t in zip(path, times, strict=True):
+        lost = decay * (t - times[0])
+        unit = np.maximum(log_size(path[0]) - lost, log_size(net))
+        with np.errstate(invalid="ignore"):
+            gap = np.abs(_invariant(net, unit) - _invariant(path[0], unit + lost))
+        worst = max(worst, float(np.max(np.where(np.isfinite(unit), gap, 0.0))))
+    return at_most(
+        worst,
+        DRIFT * evidence.rtol,
+        error=ROUNDING,
+        what="relative distance of a^2 - |w|^2 from exp(-2 lambda t) times its start",
+    )
 
 
 @claim("BF24-L1", example=unbalanced, **FLOW)

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from reluflow.checks import check_arguments
 from reluflow.claims.verdict import Status
 from reluflow.errors import ReluflowError
 
@@ -132,6 +133,7 @@ def entry(id: str) -> Entry:
     )
 
 
+@check_arguments
 def ledger(which: str | None = None) -> list[Entry]:
     """Every claim of the five papers with the checks that exist for it.
 
@@ -151,6 +153,10 @@ def ledger(which: str | None = None) -> list[Entry]:
     """
     from reluflow.claims.claim import load_all
 
+    if which is not None and not isinstance(which, str):
+        raise ReluflowError(
+            f"a ledger is that of a paper or an id, such as 'BF24' or 'BF24-L1', got {which!r}"
+        )
     by_id: dict[str, list[Check]] = {}
     for check in load_all().values():
         by_id.setdefault(check.id, []).append(check)

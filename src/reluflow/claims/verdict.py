@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, SupportsFloat
 
+from reluflow._views import MAKERS
 from reluflow.runtime.plain import to_plain
 from reluflow.runtime.words import plural
 
@@ -112,6 +113,13 @@ class Hypothesis:
     def state(self) -> str:
         """ "ok", "failed" or "unchecked"."""
         return STATES[self.ok]
+
+
+class Verdicts(list["Verdict"]):
+    """Verdicts in the order of the ledger; a list that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        return str(MAKERS["html"]()(self))
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ class Run(Section):
     batch_size: int | None = Field(default=None, ge=1)
     replacement: bool = False
     train: Literal["both", "first"] = "both"
+    weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     backend: Literal["auto", "lumped", "dense"] = "auto"
     dtype: Literal["float64", "float32"] = "float64"
     seed: int = Field(default=0, ge=0)

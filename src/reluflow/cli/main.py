@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Any, NoReturn
 
 import typer
@@ -19,7 +20,9 @@ from reluflow.cli.commands import (  # noqa: F401  each registers its command
     probe,
     reproduce,
     simulate,
+    studio,
     sweep,
+    warm,
 )
 from reluflow.errors import ReluflowError
 
@@ -27,6 +30,7 @@ from reluflow.errors import ReluflowError
 def main() -> None:
     """Entry point: one sentence and exit 2 for bad input, no traceback."""
     _collect_rarely()
+    warnings.showwarning = _show_warning
     try:
         raise SystemExit(app(prog_name="reluflow", standalone_mode=False))
     except ReluflowError as error:
@@ -63,6 +67,12 @@ def _collect_rarely() -> None:
 
     gc.set_threshold(100_000, 20, 20)
     atexit.register(gc.freeze)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """A warning as one sentence; those of libraries are not for who calls a command."""
+    if issubclass(category, UserWarning):
+        print("reluflow: " + " ".join(str(message).split()), file=sys.stderr)
 
 
 def _usage(error: Any) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from reluflow.landscape.align import Alignment
-from reluflow.landscape.extremal import extremal_vectors
-from reluflow.landscape.result import ExtremalVectors
+from reluflow.landscape.dispatch import extremal_vectors
+from reluflow.landscape.extremal import ExtremalVectors
 from reluflow.network import Network
 from reluflow.prediction.limit import limit
 from reluflow.prediction.process import JumpProcess
@@ -125,14 +125,14 @@ class Prediction:
 
     def write(self, folder: Path, shape: tuple[int, int] | None = None) -> list[Path]:
         """Write predict.json and the pictures; ``shape`` draws directions as images."""
-        from reluflow.report.images import directions_picture
-        from reluflow.report.landscape import (
+        from reluflow.plot.images import directions_picture
+        from reluflow.plot.process import plot_exponents, plot_saddles, plot_staircase
+        from reluflow.plot.render import make_folder, write_picture
+        from reluflow.plot.sphere import (
             plot_alignment_circle,
             plot_alignment_sphere,
             plot_values,
         )
-        from reluflow.report.process import plot_exponents, plot_saddles, plot_staircase
-        from reluflow.report.render import make_folder, write_picture
 
         plot = {2: plot_alignment_circle, 3: plot_alignment_sphere}.get(self.problem.d, plot_values)
         scale = self.log_scale if self.jump_times() is not None else None
@@ -161,6 +161,7 @@ def predict(
     net: Network | None,
     max_seconds: float | None = None,
     start: str = "this start",
+    seconds: float | None = None,
 ) -> Prediction:
     """The landscape, the early alignment of ``net`` and its limit process.
 
@@ -172,12 +173,14 @@ def predict(
         Budget of the limit process.
     start : str
         What to call ``net``.
+    seconds : float, optional
+        Budget of the proofs, which come after the process; see `reluflow.limit`.
     """
-    from reluflow.landscape.align import align
+    from reluflow.landscape.dispatch import align
 
     found = extremal_vectors(problem)
     aligned = None if net is None else align(problem, net, paths=False, extremal=found)
-    process = limit(problem, net, max_seconds=max_seconds)
+    process = limit(problem, net, max_seconds=max_seconds, seconds=seconds)
     return Prediction(problem, net, found, aligned, process, start)
 
 

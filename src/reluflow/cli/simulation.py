@@ -11,10 +11,11 @@ from typing import Any
 from reluflow.cli.config import Config
 from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize
+from reluflow.plot.render import make_folder
 from reluflow.problem import Problem, datasets
 from reluflow.problem.tables import notes_of, unseen_scores
-from reluflow.report.render import make_folder
-from reluflow.runtime.checkpoint import fingerprint
+from reluflow.runtime.checkpoint import KeptFile, fingerprint
+from reluflow.runtime.files import LOCK, hold
 from reluflow.runtime.plain import to_plain
 from reluflow.trajectory import Trajectory, every, geometric
 
@@ -52,6 +53,18 @@ class Simulated:
             "networks": run.networks is not None,
             "cost": dict(run.cost),
         }
+
+
+def keep_networks(config: Config) -> Config:
+    """A run that records networks, which an animation shows: the same one if it does so anyway."""
+    if config.save.states is False:
+        raise ReluflowError(
+            "an animation needs recorded networks: set states = true in [save], or leave it out"
+        )
+    options = _recording_options(config, problem_of(config))
+    if options["states"] or (options["states"] is None and options["observe"] is None):
+        return config
+    return config.model_copy(update={"save": config.save.model_copy(update={"states": True})})
 
 
 def problem_of(config: Config) -> Problem:
@@ -111,25 +124,24 @@ def simulate(
     if path.exists() and not overwrite:
         return Simulated(_read_finished(path, key), path, "before", problem)
     _check_place(path)
-    checkpoint = path.with_name(f"{path.name}.{key[:12]}.checkpoint")
-    resumed = checkpoint.exists()
-    run = _run(
-        config,
-        problem,
-        net,
-        {
+    with hold(path.with_name(f"{path.name}.{LOCK}"), str(path)):
+        if path.exists() and not overwrite:  # made by another process in the meantime
+            return Simulated(_read_finished(path, key), path, "before", problem)
+        checkpoint = path.with_name(f"{path.name}.{key[:12]}.checkpoint")
+        resumed = checkpoint.exists()
+        named = {
             **recording,
             "progress": progress,
-            "checkpoint": checkpoint,
+            "checkpoint": KeptFile(checkpoint),
             "checkpoint_seconds": checkpoint_seconds,
-        },
-    )
-    if run.status.code == "interrupted":
-        return Simulated(run, path, "interrupted", problem)
-    run = replace(run, settings={**run.settings, "config": config.to_dict(), "key": key})
-    run.save(path)
-    for stale in path.parent.glob(f"{path.name}.*.checkpoint"):
-        stale.unlink()
+        }
+        run = _run(config, problem, net, named)
+        if run.status.code == "interrupted":
+            return Simulated(run, path, "interrupted", problem)
+        run = replace(run, settings={**run.settings, "config": config.to_dict(), "key": key})
+        run.save(path)
+        for stale in path.parent.glob(f"{path.name}.*.checkpoint"):
+            stale.unlink(missing_ok=True)
     return Simulated(run, path, "resumed" if resumed else "now", problem)
 
 
@@ -148,6 +160,7 @@ def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) 
             batch_size=run.batch_size,
             replacement=run.replacement,
             train=run.train,
+            weight_decay=run.weight_decay,
             rng=run.seed,
             backend=run.backend,
             dtype=run.dtype,
@@ -168,6 +181,7 @@ def _run(config: Config, problem: Problem, net: Network, named: dict[str, Any]) 
         clock=run.clock,
         on_branch=run.on_branch,
         kinks=run.kinks,
+        weight_decay=run.weight_decay,
         max_steps=run.max_steps,
         max_seconds=run.max_seconds,
         **named,

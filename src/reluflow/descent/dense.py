@@ -100,21 +100,18 @@ class Fused(_Plain):
         from reluflow.kernels.dense import dense_steps
 
         q, taken = self.samples, 0
+        targets = tuple(q.targets)
         for piece in self._pieces(rates.size):
             code, done = dense_steps(
                 self.W,
                 self.a,
                 self.scale2,
                 self.XT,
-                q.y,
-                q.weight,
-                q.kind,
-                q.factor,
+                targets,
                 q.leak,
                 self.both,
                 rates[piece],
                 batches[piece],
-                q.mean_batch,
                 self.limit,
                 self.f,
                 self.slope,
@@ -143,16 +140,25 @@ class Blas(_Plain):
     """Two matrix products per step; any loss object, float64 or float32.
 
     Weights of features that are zero on every sample never move, unless the activation is
-    smoothed: they are left out of the products (a fifth of the pixels of centred MNIST digits).
+    smoothed or weights decay: they are left out of the products (a fifth of the pixels of centred
+    MNIST digits).
     """
 
     def __init__(
-        self, problem: Problem, net: Network, both: bool, limit: float, dtype: np.dtype[Any]
+        self,
+        problem: Problem,
+        net: Network,
+        both: bool,
+        limit: float,
+        dtype: np.dtype[Any],
+        decay: float = 0.0,
     ) -> None:
         super().__init__(net, dtype)
         self.problem, self.both, self.limit, self.dtype = problem, both, limit, dtype
+        self.decay = decay
         moving = np.flatnonzero(problem.X.any(axis=0))
-        few = moving.size < _MOSTLY * problem.d and not self.scaled and not problem.smoothing
+        few = moving.size < _MOSTLY * problem.d and not self.scaled
+        few = few and not problem.smoothing and decay == 0.0
         self.moving: NDArray[np.int64] | slice = moving if few else slice(None)
         self.X = np.ascontiguousarray(problem.X[:, self.moving], dtype=dtype)
         self._split(self.W)
@@ -181,6 +187,18 @@ class Blas(_Plain):
             self._buffers[n] = H, f, np.empty((n, self.X.shape[1]), self.dtype)
         return self._buffers[n]
 
+    def _shrink(self, rate: float) -> None:
+        """Weight decay: trained weights lose lr lambda of themselves, before the gradient's part.
+
+        Inner weights decay, and outer ones where they are trained.
+        """
+        if self.decay == 0.0:
+            return
+        keep = self.dtype.type(1.0 - rate * self.decay)
+        self.W *= keep
+        if self.both:
+            self.a *= keep
+
     def _step(self, rate: float, batch: NDArray[np.int64]) -> bool:
         """One step in place; False when the outputs left the range of numbers."""
         from reluflow.kernels.blas import backward, forward
@@ -203,6 +221,7 @@ class Blas(_Plain):
         np.dot(H.T, X, out=self.D)
         rate = self.dtype.type(rate)
         self.D *= (rate * self.a)[:, None]
+        self._shrink(rate)
         self.W += self.D
         if self.both:
             self.a += rate * self.inner
@@ -232,9 +251,15 @@ class Smooth(Blas):
     """
 
     def __init__(
-        self, problem: Problem, net: Network, both: bool, limit: float, activation: SmoothedRelu
+        self,
+        problem: Problem,
+        net: Network,
+        both: bool,
+        limit: float,
+        activation: SmoothedRelu,
+        decay: float = 0.0,
     ) -> None:
-        super().__init__(problem, net, both, limit, np.dtype(np.float64))
+        super().__init__(problem, net, both, limit, np.dtype(np.float64), decay)
         self.activation = activation
 
     def _step(self, rate: float, batch: NDArray[np.int64]) -> bool:
@@ -248,7 +273,9 @@ class Smooth(Blas):
             return False
         D = self.activation.pulled(self.W, X, -weight * problem.loss.slope(f, y))
         inner = np.sum(self.W * D, axis=1)
-        self.W += (rate * self.a)[:, None] * D
+        D *= (rate * self.a)[:, None]
+        self._shrink(rate)
+        self.W += D
         if self.both:
             self.a += rate * inner
         return True

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.arrays import Rng, decay_rate, generator_of
+from reluflow.checks import check_arguments
 from reluflow.descent.dense import Blas, Fused, Smooth, Stepper
 from reluflow.descent.model import blas_work, dense_work, fused_work, lumped_weights
 from reluflow.descent.samples import samples_of
@@ -18,7 +20,6 @@ from reluflow.descent.schedules import Batches, Rate, Schedule
 from reluflow.errors import ReluflowError
 from reluflow.kernels.codes import DIVERGED, UNPROFITABLE
 from reluflow.network import Network
-from reluflow.network.init import Rng, generator_of
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
 from reluflow.runtime.checkpoint import fingerprint
@@ -36,6 +37,7 @@ _RETRY_AFTER = 2048  # least steps after a handover before cones are counted aga
 _BEYOND = 1e10  # outputs this many times larger than labels and start count as diverged
 
 
+@check_arguments
 def descend(
     problem: Problem,
     net: Network,
@@ -48,6 +50,7 @@ def descend(
     batch_size: int | None = None,
     replacement: bool = False,
     train: str = "both",
+    weight_decay: float = 0.0,
     rng: Rng = None,
     backend: str = "auto",
     dtype: str = "float64",
@@ -57,10 +60,12 @@ def descend(
 ) -> Trajectory:
     r"""Gradient descent on the loss of ``problem``, started at ``net``.
 
-    .. math:: w_j \leftarrow w_j + \eta\, a_j D_j, \quad a_j \leftarrow a_j + \eta\,
-        \langle w_j, D_j\rangle, \quad D_j = \sum_k \phi'(\langle w_j, x_k\rangle)\, c_k x_k
+    .. math:: w_j \leftarrow w_j + \eta\, (a_j D_j - \lambda w_j), \quad
+        a_j \leftarrow a_j + \eta\, (\langle w_j, D_j\rangle - \lambda a_j), \quad
+        D_j = \sum_k \phi'(\langle w_j, x_k\rangle)\, c_k x_k
 
-    with the pulls :math:`c_k = -\ell'(f(x_k), y_k)/n` and phi'(0) = leak, as PyTorch has it.
+    with the weight decay lambda (0 by default), the pulls :math:`c_k = -\ell'(f(x_k), y_k)/n` and
+    phi'(0) = leak, as PyTorch has it.
 
     Parameters
     ----------
@@ -82,6 +87,12 @@ def descend(
         default, as pieces of a fresh permutation each epoch. None is full batch.
     train : {"both", "first"}
         Whether the outer weights are trained as well.
+    weight_decay : float
+        lambda of the penalty (lambda/2) (|W|^2 + |a|^2) on the trained weights, added to the loss
+        as ``torch.optim.SGD(weight_decay=)`` has it. A loop that shrinks weights by lr lambda
+        beside the gradient step (as AdamW does) is the same here, without momentum; one that
+        multiplies them by 1 - omega in every step has lambda = omega / lr. The recorded loss is
+        that of the data alone.
     backend : {"auto", "lumped", "dense"}
         "lumped" moves whole activation cones (exact, independent of the width), "dense" moves
         every neuron, "auto" takes the cheaper by :mod:`reluflow.descent.model`, goes over to
@@ -109,8 +120,9 @@ def descend(
     >>> np.round(run.final(problem.X), 6)
     array([1., 2.])
     """
-    net.check_fits(problem.d)
+    net.check_fits_problem(problem)
     _check_options(problem, steps, train, backend, dtype)
+    weight_decay = decay_rate(weight_decay)
     schedule = Schedule(lr, steps)
     batches = Batches(problem.n, batch_size, replacement, generator_of(rng))
     observables = as_observables(observe)
@@ -123,6 +135,7 @@ def descend(
         "batch_size": batch_size,
         "replacement": replacement,
         "train": train,
+        "weight_decay": weight_decay,
         "backend": backend,
         "dtype": dtype,
         "rng": rng if isinstance(rng, int) else (None if rng is None else "generator"),
@@ -153,13 +166,13 @@ class _Loop:
     ) -> None:
         self.problem, self.net, self.schedule = problem, net, schedule
         self.batches, self.recorder, self.settings = batches, recorder, settings
-        self.both = settings["train"] == "both"
-        self.samples = samples_of(problem, stochastic=batches.size is not None)
+        self.both, self.decay = settings["train"] == "both", float(settings["weight_decay"])
+        self.samples = samples_of(problem, batches.size is not None, self.decay)
         self.dtype = np.dtype(dtype)
         start = problem.outputs(net)
         self.limit = _BEYOND * (1.0 + np.max(np.abs(problem.y)) + np.max(np.abs(start)))
         self.auto = backend == "auto" and self.dtype == np.float64 and problem.loss.kernel >= 0
-        self.auto = self.auto and not problem.smoothing
+        self.auto = self.auto and not problem.smoothing and not problem.several
         self.backend = self._cheaper(net) if self.auto else backend
         self.stepper = self._stepper(net)
         self.step, self.time = 0, 0.0
@@ -204,12 +217,21 @@ class _Loop:
 
             limit_work = dense_work(n, d, m) if self.auto else math.inf
             return Lumped(self.samples, net, self.both, self.limit, limit_work)
+        if self.problem.several:
+            from reluflow.descent.multioutput import Vectors
+
+            if self.decay:
+                raise ReluflowError(
+                    f"weight_decay is for one output, got {self.problem.K}: set it to 0"
+                )
+            return Vectors(self.problem, net, self.both, self.limit, self.dtype)
         if self.problem.smoothed is not None:
-            return Smooth(self.problem, net, self.both, self.limit, self.problem.smoothed)
+            smoothed = self.problem.smoothed
+            return Smooth(self.problem, net, self.both, self.limit, smoothed, self.decay)
         fused = self.dtype == np.float64 and self.problem.loss.kernel >= 0
         if fused and fused_work(n, d, m) <= blas_work(n, d, m):
             return Fused(self.samples, net, self.both, self.limit)
-        return Blas(self.problem, net, self.both, self.limit, self.dtype)
+        return Blas(self.problem, net, self.both, self.limit, self.dtype, self.decay)
 
     def network(self) -> Network:
         """Current weights."""
@@ -257,6 +279,11 @@ class _Loop:
         if self.batches.size is not None:
             count = max(1, min(count, _CHUNK_ENTRIES // self.batches.size))
         rates = self.schedule.rates(self.step, self.step + count)
+        if self.decay and float(np.max(rates, initial=0.0)) * self.decay >= 1.0:
+            raise ReluflowError(
+                f"lr times weight_decay is {float(np.max(rates)) * self.decay:g}, expected less "
+                "than 1: such a step would turn every weight around, use a smaller lr"
+            )
         code, taken = self.stepper.advance(rates, self.batches.take(count))
         self.batches.drop(taken)
         self.step += taken
@@ -304,7 +331,7 @@ class _Loop:
         else:
             status = Status("finished", f"All {steps} steps were taken.")
             final = self.network() if self.step else self.net
-            self.checkpoint.remove()
+            self.checkpoint.end(self._pack)
         return self.recorder.trajectory(final, status, self.cost, self.settings)
 
     def _finite_network(self) -> Network:
@@ -315,7 +342,11 @@ class _Loop:
             return self.net
 
     def _write(self) -> None:
-        state = {
+        self.checkpoint.write(self._pack())
+
+    def _pack(self) -> dict[str, NDArray[Any]]:
+        """Everything the continuation depends on."""
+        return {
             **self.stepper.pack(),
             **self.recorder.pack(),
             **self.batches.pack(),
@@ -325,7 +356,6 @@ class _Loop:
             "loop.retry": np.array(self.retry),
             "loop.handover": np.array(json.dumps(self.cost.get("handover", []))),
         }
-        self.checkpoint.write(state)
 
     def _resume(self) -> None:
         state = self.checkpoint.read()
@@ -356,7 +386,7 @@ def _check_options(problem: Problem, steps: int, train: str, backend: str, dtype
         raise ReluflowError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     if dtype == "float32" and backend != "dense":
         raise ReluflowError("float32 is for matrix products only: give backend='dense' with it")
-    if backend == "lumped" or dtype == "float32":
+    if backend == "lumped" or (dtype == "float32" and problem.smoothing):
         problem.check_kinks(f"backend={backend!r}, dtype={dtype!r}")
     if backend == "lumped" and problem.loss.kernel < 0:
         raise ReluflowError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ from reluflow.descent.tree import (
     plant,
 )
 from reluflow.kernels import lumps as kernel
-from reluflow.kernels.codes import GROW
+from reluflow.kernels.codes import DONE, GROW
 from reluflow.kernels.lumped import lumped_steps
 from reluflow.kernels.wheel import NEVER, NONE, PER_LEVEL, SLOTS
 from reluflow.network import Network
 
+_SMALL = 2.0**-64  # common factor of all weights below which it goes into the powers of two
 _PER_CONE = (
     "inside",
     "head",
@@ -62,6 +64,7 @@ class Lumped:
         self, samples: Samples, net: Network, both: bool, limit: float, dense_work: float
     ) -> None:
         self.samples, self.both, self.limit, self.dense_work = samples, both, limit, dense_work
+        self.shrunk = 1.0  # weight decay: the weights, but for untrained outer ones, over the state
         self.scaled = net.log_scale is not None
         self.work = lumped_weights(samples.n, samples.d)
         n, d, m = samples.n, samples.d, net.m
@@ -165,20 +168,63 @@ class Lumped:
         self.lumps = new
 
     def advance(self, rates: Array, batches: NDArray[np.int64]) -> tuple[int, int]:
+        if self.samples.decay == 0.0:
+            return self._advance(rates, np.empty(0), batches)
+        code, taken = DONE, 0
+        while code == DONE and taken < rates.size:
+            lrs, shrunk = self._decayed_steps(rates[taken:])
+            piece = batches[taken : taken + lrs.size]
+            factors = shrunk[:-1] ** 2 if self.both else shrunk[:-1]
+            code, done = self._advance(lrs, factors, piece)
+            taken += done
+            self.shrunk = float(shrunk[done])
+            if self.shrunk < _SMALL:
+                self._absorb()
+        return code, taken
+
+    def _decayed_steps(self, rates: Array) -> tuple[Array, Array]:
+        """Steps of the state, and the weights over the state before and after each of them.
+
+        With q = 1 - h lambda all weights are multiplied by q in a step, and the state of the
+        weights over the product p of the q moves by h/q, for z <- q z + h M z. Where outer weights
+        stay as they are, w <- q w + h a D and w / p moves by h/p. The steps end with the one after
+        which p is small.
+        """
+        keep = 1.0 - rates * self.samples.decay
+        shrunk = np.cumprod(np.concatenate([[self.shrunk], keep]))
+        count = min(int(np.sum(shrunk[1:] >= _SMALL)) + 1, rates.size)
+        divisor = keep if self.both else shrunk[1:]
+        return rates[:count] / divisor[:count], shrunk[: count + 1]
+
+    def _absorb(self) -> None:
+        """Bring the common factor of the weights back near 1: by powers of two, which are exact."""
+        if not self.both:  # inner and outer weights differ by it, so the state is made anew
+            W, a, log_scale = self.weights()
+            net = Network(W, a, log_scale, self.samples.leak)
+            fresh = Lumped(self.samples, net, self.both, self.limit, self.dense_work)
+            self.lumps, self.shrunk = fresh.lumps, 1.0
+            return
+        L = self.lumps
+        self.shrunk, power = math.frexp(self.shrunk)
+        L.exponent[:] += power
+        L.level[:] += power
+        L.unit[:] = np.ldexp(1.0, np.clip(2 * L.level, -2000, 2000))
+        L.size2[:] = np.ldexp(1.0, np.clip(2 * L.exponent, -2000, 2000))
+
+    def _advance(self, lrs: Array, factors: Array, batches: NDArray[np.int64]) -> tuple[int, int]:
+        """Take steps of the state; ``factors`` as in :func:`lumped_steps`."""
         q, taken = self.samples, 0
+        targets = q.targets
         while True:
             code, done = lumped_steps(
                 self.dims,
                 self.lumps,
-                q.y,
-                q.weight,
-                q.kind,
-                q.factor,
+                targets,
                 q.leak,
                 self.both,
-                rates[taken:],
+                lrs[taken:],
+                factors[taken:],
                 batches[taken:],
-                q.mean_batch,
                 self.limit,
                 self.dense_work,
                 self.work,
@@ -196,6 +242,8 @@ class Lumped:
             Z[members] = L.Z[members] @ L.P[L.cone[members[0]]].T
         alone = L.calm != NONE
         Z[alone] = L.Z[alone]
+        if self.shrunk != 1.0:
+            Z[:, : None if self.both else -1] *= self.shrunk
         return join_scale(Z[:, :-1].copy(), Z[:, -1].copy(), L.exponent.copy(), keep=self.scaled)
 
     def outputs(self) -> Array | None:
@@ -207,13 +255,18 @@ class Lumped:
         outer = L.size2[alone] * L.Z[alone, -1]
         np.add.at(sums, L.cone[alone], outer[:, None] * L.Z[alone, :-1])
         slopes = leak + (1.0 - leak) * L.pattern
-        return np.asarray(np.sum(L.X * (slopes.T @ sums), axis=1)[self.samples.row])
+        f = np.sum(L.X * (slopes.T @ sums), axis=1)
+        if self.shrunk != 1.0:
+            f *= self.shrunk**2 if self.both else self.shrunk
+        return np.asarray(f[self.samples.row])
 
     def pack(self) -> dict[str, NDArray[Any]]:
-        return {f"lumps.{name}": value for name, value in self.lumps._asdict().items()}
+        packed = {f"lumps.{name}": value for name, value in self.lumps._asdict().items()}
+        return {**packed, "shrunk": np.array(self.shrunk)}
 
     def unpack(self, packed: dict[str, NDArray[Any]]) -> None:
         self.lumps = kernel.Lumps(**{n: packed[f"lumps.{n}"] for n in kernel.Lumps._fields})
+        self.shrunk = float(packed["shrunk"])
 
     def cost(self) -> dict[str, Any]:
         counts = self.lumps.counts

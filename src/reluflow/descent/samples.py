@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.arrays import Array
 from reluflow.problem import Problem
+
+if TYPE_CHECKING:
+    from reluflow.kernels.pull import Targets
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Samples:
     factor: float
     leak: float
     mean_batch: bool
+    decay: float = 0.0  # weight decay
 
     @property
     def n(self) -> int:
@@ -32,12 +37,19 @@ class Samples:
     def d(self) -> int:
         return int(self.X.shape[1])
 
+    @property
+    def targets(self) -> Targets:
+        """What is minimised, as the kernels take it."""
+        from reluflow.kernels.pull import Targets
+
+        return Targets(self.y, self.weight, self.kind, self.factor, self.mean_batch, self.decay)
+
 
 _MERGE_LIMIT = 1 << 20  # entries of X up to which equal samples are looked for
 
 
-def samples_of(problem: Problem, stochastic: bool) -> Samples:
-    """Arrays for the kernels.
+def samples_of(problem: Problem, stochastic: bool, decay: float = 0.0) -> Samples:
+    """Arrays for the kernels, with the weight decay.
 
     In full-batch descent equal samples with equal labels act as one of their total weight; a
     mini-batch weighs its own members, so there nothing is merged.
@@ -69,6 +81,7 @@ def samples_of(problem: Problem, stochastic: bool) -> Samples:
         problem.loss.kernel_factor,
         problem.leak,
         problem.reduction == "mean",
+        decay,
     )
 
 

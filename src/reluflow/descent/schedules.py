@@ -29,7 +29,12 @@ class Schedule:
             self.key = [float(lr(int(s))) for s in sample] if steps else []
             self.name = getattr(lr, "__name__", "function")
         else:
-            values = np.asarray(lr, dtype=float)
+            try:
+                values = np.asarray(lr, dtype=float)
+            except (TypeError, ValueError, OverflowError):
+                raise ReluflowError(
+                    f"lr must be a number, an array of them or a function of the step, got {lr!r}"
+                ) from None
             if values.ndim == 0:
                 self.constant = float(values)
                 _check_rates(values[None])

@@ -13,7 +13,7 @@ from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.optimum.embedding import collapse, neuron_groups
 from reluflow.optimum.own_size import label_sizes
-from reluflow.optimum.stationarity_result import Stationarity
+from reluflow.optimum.stationarity import Stationarity
 from reluflow.problem import Problem
 from reluflow.runtime.plain import to_plain
 from reluflow.trajectory.observables import OBSERVABLES
@@ -21,6 +21,8 @@ from reluflow.trajectory.observables import OBSERVABLES
 ANGLE = 0.05  # radians within which neurons at the end count as one direction
 LEAST = 1e-3  # of a sample's output or label: a neuron that makes less of each does not count
 _ADDED = 6  # neurons added at most in the search for an interpolator
+_LARGE_STEPS, _LARGE_WORK = 6_000, 6e8  # of the run from a larger scale: steps, 6 m n d each
+_LEAST_STEPS = 100
 _LOCATED = 5_000  # m n d up to which the run from a larger scale locates its kinks
 FITS = 1e-4  # error over its own label up to which a sample counts as fitted: 1e-8 of its loss
 SILENT = 1e-6  # output over its own label up to which a sample counts as not learnt
@@ -202,7 +204,9 @@ def train_from_large(problem: Problem, net: Network) -> LargeStart | None:
             clock="loss" if margin else "time",
             stop=stops,
             kinks=located,
-            max_steps=6_000,
+            max_steps=int(
+                np.clip(_LARGE_WORK / (6.0 * net.m * problem.X.size), _LEAST_STEPS, _LARGE_STEPS)
+            ),
             progress=False,
         )
     except ReluflowError:

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
+from reluflow.arrays import whole_number
+from reluflow.checks import check_arguments
 from reluflow.claims.compare import compare
 from reluflow.explanation.end import fitted_samples, groups_of, interpolator, train_from_large
 from reluflow.explanation.explanation import Explanation
-from reluflow.explanation.files import RUN, WORK, prepare
-from reluflow.explanation.settings import SMALL_RUN, Settings, can_follow, has_pull, too_large
+from reluflow.explanation.files import RUN, WORK, working_in
+from reluflow.explanation.settings import SMALL_RUN, Settings, has_pull
 from reluflow.explanation.simulate import (
     fastest_possible,
     horizon_of,
     load_finished,
     simulate,
+    with_horizon,
     with_key,
 )
 from reluflow.explanation.stages import (
+    DECAYS,
     NO_PULL,
     STAGES,
     Stages,
@@ -28,26 +35,34 @@ from reluflow.explanation.stages import (
     check_conditions,
     find_directions,
     find_optimum,
+    follow_neurons,
     make_certificates,
     predict_process,
+    why_no_claims,
+    why_no_infinite_width,
     why_no_optimum,
+    why_no_paths,
 )
-from reluflow.explanation.verdict.course import first_turns, predicted_jumps
+from reluflow.explanation.unseen import score_unseen
+from reluflow.explanation.verdict.course import CUT_SHORT, first_turns, predicted_jumps
+from reluflow.explanation.weight_decay import judge_end
 from reluflow.gradientflow.warm import FlowKernels
-from reluflow.landscape.result import ExtremalVectors
+from reluflow.landscape.extremal import ExtremalVectors
 from reluflow.network import Network, initialize
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
+from reluflow.problem.given import problem_of
 from reluflow.runtime import Progress
+from reluflow.runtime.checkpoint import KeptFile
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases
 
-_CUT_SHORT = ("budget", "unresolved")  # endings of a process that predicts nothing further
 
-
+@check_arguments
 def explain(
-    problem: Problem,
-    m: int = 200,
+    problem: Any,
+    y: Any = None,
+    m: Any = 200,
     scale: float = 1e-6,
     seed: int = 0,
     *,
@@ -55,16 +70,21 @@ def explain(
     steps: int | None = None,
     out: str | os.PathLike[str] | None = None,
     image_shape: tuple[int, int] | None = None,
+    weight_decay: float = 0.0,
     seconds: float = 120.0,
     progress: bool | str = "auto",
     on_sentence: Callable[[str, str], None] | None = None,
+    **data_options: Any,
 ) -> Explanation:
     """Say what a network of small weights learns from data: predict, simulate, compare, certify.
 
     Parameters
     ----------
-    problem : Problem
-        Data, loss and activation.
+    problem : Problem, array (n, d), data frame or path
+        Data, loss and activation; or the samples X, with ``y``; or a table, with the name of its
+        label or without (the last column).
+    y : array (n,), series or name, optional
+        Labels: numbers, or two classes of any name. A whole number after a Problem is ``m``.
     m, scale, seed : int, float, int
         Width, size and seed of the start: balanced Gaussian weights of size scale / sqrt(m).
     lr, steps : float, int, optional
@@ -75,6 +95,10 @@ def explain(
         goes on from what is there and gives the same results.
     image_shape : (rows, columns), optional
         Show directions as images.
+    weight_decay : float
+        lambda of the penalty (lambda/2) (|W|^2 + |a|^2): prediction and simulation have it, and the
+        end is judged by the penalised loss. Theorems and certificates, which are about training
+        without it, are left out.
     seconds : float
         Budget of each long stage; a stage that needs more is cut short or left out, which the
         verdict says.
@@ -83,6 +107,10 @@ def explain(
     on_sentence : callable(topic, text), optional
         Called with each part of the verdict as soon as it is known: where neurons turn at first
         and which jumps are predicted come before the simulation, the rest after it.
+    **data_options
+        Where no Problem is given: ``loss`` (by default logistic for two classes, half_square for
+        numbers), ``leak``, ``bias``, ``standardize``, ``feature_names``, ... of
+        :class:`reluflow.Problem` and :meth:`reluflow.Problem.from_table`.
 
     Returns
     -------
@@ -96,16 +124,48 @@ def explain(
     >>> found.verdict[0]  # doctest: +SKIP
     ('In short', 'The network of 200 neurons behaves as one neuron and converges to ...')
     """
-    settings = Settings(m, scale, seed, lr, steps, seconds, image_shape)
+    if isinstance(problem, Problem) and isinstance(y, int | np.integer):
+        if isinstance(m, float):  # explain(problem, 200, 1e-6), and a seed after it
+            seed = int(scale) if isinstance(scale, int | np.integer) else seed
+            m, scale, y = int(y), m, None
+        else:  # explain(problem, 200)
+            m, y = int(y), None
+    m = whole_number(m, "m", 0, 10**15)  # what is too many is said with the weights they would be
+    problem = problem_of(problem, y, **data_options)
+    settings = Settings(m, scale, seed, lr, steps, seconds, image_shape, weight_decay)
     settings.check(problem)
     folder = None if out is None else Path(out)
-    if folder is not None:
-        prepare(folder)
-    kernels = FlowKernels(needed=lr is None and has_pull(problem))
-    with kernels, Progress(len(STAGES), "explain", progress, overall=True) as bar:
+    with nullcontext() if folder is None else working_in(folder):
+        if problem.several:
+            # not an Explanation, but it has the verdict, run and files that callers ask for
+            several = _explain_vectors(problem, settings, folder, progress, on_sentence)
+            return cast(Explanation, several)
+        kernels = FlowKernels(needed=lr is None and has_pull(problem))
+        with kernels, Progress(len(STAGES), "explain", progress, overall=True) as bar:
+            news = Announcer(on_sentence)
+            found = _gather(problem, settings, folder, Stages(bar, kernels), news)
+        news.announce_all(found.verdict)
+        if folder is not None:
+            found.write(folder)
+    return found
+
+
+def _explain_vectors(
+    problem: Problem,
+    settings: Settings,
+    folder: Path | None,
+    progress: bool | str,
+    on_sentence: Callable[[str, str], None] | None,
+) -> Any:
+    """The same for several outputs, as a `VectorExplanation`."""
+    from reluflow.explanation.multioutput import explain_vectors
+
+    with (
+        FlowKernels(needed=False) as kernels,
+        Progress(len(STAGES), "explain", progress, overall=True) as bar,
+    ):
         news = Announcer(on_sentence)
-        found = _gather(problem, settings, folder, Stages(bar, kernels), news)
-    news.announce_all(found.verdict)
+        found = explain_vectors(problem, settings, Stages(bar, kernels), news.announce)
     if folder is not None:
         found.write(folder)
     return found
@@ -139,52 +199,52 @@ def _gather(
     Where no sample pulls the start rests, or shrinks, for ever: the prediction and the run say
     so, and there is no end to be judged.
     """
-    from reluflow.landscape.align import align
-
     idle = "" if has_pull(problem) else NO_PULL
+    decay = settings.weight_decay
+    plain = DECAYS if decay else ""
     net = initialize(problem, settings.m, settings.scale, rng=settings.seed)
-    large = "" if can_follow(problem, net.m) else too_large(problem)
     landscape = stages.need("directions", lambda: find_directions(problem, net))
-    alignment = stages.run(
-        "alignment", lambda: align(problem, net, paths=False, extremal=landscape), large
-    )
-    news.announce("Directions", first_turns(landscape, alignment))
+    unfollowed = why_no_paths(problem)
+    alignment = stages.run("alignment", lambda: follow_neurons(problem, net, landscape), unfollowed)
+    news.announce("Directions", first_turns(landscape, alignment, net.m))
+    followed = net.m if alignment is None else alignment.sign.size
     process = stages.run(
-        "limit process", lambda: predict_process(problem, net, settings.seconds), large
+        "limit process",
+        lambda: predict_process(problem, net.subset(np.arange(followed)), settings.seconds, decay),
+        unfollowed,
     )
     scale = float(net.log_norms.max())
-    if process is not None and process.ending not in _CUT_SHORT:
-        news.announce("Jumps", predicted_jumps(process, scale))
+    if process is not None and (process.n_jumps or process.ending not in CUT_SHORT):
+        news.announce("Jumps", predicted_jumps(process, scale, net.m))
     wide = stages.run(
         "infinite width",
-        lambda: predict_process(problem, None, 0.5 * settings.seconds),
-        idle or large or ("" if landscape.exact else "not all directions are known"),
+        lambda: predict_process(problem, None, 0.5 * settings.seconds, decay),
+        idle or why_no_infinite_width(problem, landscape),
     )
-    optimum = stages.run("optimum", lambda: find_optimum(problem), why_no_optimum(problem))
+    optimum = stages.run("optimum", lambda: find_optimum(problem), plain or why_no_optimum(problem))
     horizon = _horizon(problem, net, landscape, process)
     run = stages.need("simulation", lambda: _train(problem, net, settings, horizon, folder, stages))
-    if process is not None and process.ending in _CUT_SHORT:
+    if process is not None and process.ending in CUT_SHORT and not process.n_jumps:
         stages.skipped["limit process"], process = process.status, None
     compared = None
     if process is not None:
         loss = float(np.exp(problem.log_value(problem.outputs(run.final))))
-        compared = compare(process, run, run.flow_times, scale, loss)
-    point, multipliers, small = None, None, None
+        seen = run if process.signs.size == net.m else _without_sizes(run)
+        compared = compare(process, seen, run.flow_times, scale, loss)
+    point, multipliers, small, penalised = None, None, None, None
     light = net.m * problem.X.size <= SMALL_RUN
     if not idle:
         point, multipliers = check_conditions(stages, problem, run)
         improves = point is not None and point.gain > 0.0 and optimum is not None
         if point is not None and improves and light and not _fits(problem, run.final):
             small = interpolator(problem, point)
-    bigger = stages.run(
-        "larger scale",
-        lambda: train_from_large(problem, net),
-        idle or ("" if light else too_large(problem)),
-    )
+    if decay and not idle:
+        penalised = stages.run("end", lambda: judge_end(problem, run.final, decay), unfollowed)
+    bigger = stages.run("larger scale", lambda: train_from_large(problem, net), idle or plain)
     claims = stages.run(
         "claims",
         lambda: check_claims(problem, run, net),
-        idle or large or ("" if process else "no prediction"),
+        idle or plain or why_no_claims(problem) or ("" if process else "no prediction"),
     )
     return Explanation(
         problem=problem,
@@ -206,6 +266,8 @@ def _gather(
         certificates=() if idle else make_certificates(problem, run, point, optimum),
         claims=claims or (),
         skipped=stages.skipped,
+        penalised=penalised,
+        unseen=score_unseen(problem, run, process),
     )
 
 
@@ -234,18 +296,36 @@ def _train(
     if stages.kernels.busy:
         stages.show("simulation")
         stages.kernels.wait()
-    key, checkpoint = settings.key(problem), None
+    key = settings.key(problem)
+    run, place = None, None
     if folder is not None:
-        ready = load_finished(folder / WORK / RUN, key) or load_finished(folder / RUN, key)
-        if ready is not None:
-            return ready
-        checkpoint = folder / WORK / f"{key[:16]}.npz"
-    run = with_key(simulate(problem, net, settings, horizon, checkpoint), key)
+        place = folder / WORK
+        run = load_finished(place / RUN, key) or load_finished(folder / RUN, key)
+    if run is None:
+        run = _finished(simulate(problem, net, settings, horizon, _checkpoint(place, key)), key)
+        if place is not None:
+            run.save(place / RUN)
+    surer = with_horizon(run, net, settings, horizon, _checkpoint(place, f"coarser-{key}"))
+    if surer is not run and place is not None:
+        surer.save(place / RUN)
+    return surer
+
+
+def _checkpoint(place: Path | None, key: str) -> KeptFile | None:
+    return None if place is None else KeptFile(place / f"{key[:24]}.npz")
+
+
+def _finished(run: Trajectory, key: str) -> Trajectory:
+    """The run with the fingerprint of its explanation; Ctrl-C ends the explanation."""
     if run.status.code == "interrupted":
         raise KeyboardInterrupt
-    if folder is not None:
-        run.save(folder / WORK / RUN)
-    return run
+    return with_key(run, key)
+
+
+def _without_sizes(run: Trajectory) -> Trajectory:
+    """The run without sizes of neurons, to be compared with a process of some of them."""
+    kept = {name: values for name, values in run.observables.items() if name != "log_norms"}
+    return replace(run, networks=None, observables=kept)
 
 
 def _fits(problem: Problem, net: Network) -> bool:

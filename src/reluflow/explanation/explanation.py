@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow._views import Shown
 from reluflow.arrays import Array
 from reluflow.claims.compare import Comparison
 from reluflow.claims.verdict import Status, Verdict
@@ -26,16 +27,19 @@ from reluflow.explanation.end import (
     normalized_margin,
     silent_samples,
 )
+from reluflow.explanation.horizon import Horizon
 from reluflow.explanation.settings import Settings
+from reluflow.explanation.unseen import Unseen
+from reluflow.explanation.verdict.words import data_notes
+from reluflow.explanation.weight_decay import PenalisedEnd
 from reluflow.landscape.align import Alignment
-from reluflow.landscape.result import ExtremalVectors
+from reluflow.landscape.extremal import ExtremalVectors
 from reluflow.network import Network
 from reluflow.optimum.certificate_file import Certificate
-from reluflow.optimum.kkt import KKT
-from reluflow.optimum.kkt_modes import settling_rate
+from reluflow.optimum.kkt import KKT, settling_rate
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.optimum.min_norm import MinNorm
-from reluflow.optimum.stationarity_result import Stationarity
+from reluflow.optimum.stationarity import Stationarity
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.trajectory import Trajectory
@@ -51,7 +55,7 @@ def paragraph(topic: str, text: str) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Shown):
     """What a network learns from a problem: predicted, simulated, compared, certified.
 
     Attributes
@@ -69,7 +73,9 @@ class Explanation:
     small : a small network that interpolates, where the run does not
     large : where the same start ends from weights of size 1
     certificates, claims : checkable statements; theorems that apply
+    unseen : how the network does on rows it was not trained on, where such rows were kept
     skipped : stage to the sentence that says why it is missing
+    penalised : with weight decay, the end and the best network of the penalised loss
     """
 
     problem: Problem
@@ -91,6 +97,13 @@ class Explanation:
     certificates: tuple[Certificate, ...]
     claims: tuple[Verdict, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
+    penalised: PenalisedEnd | None = None
+    unseen: Unseen | None = None
+
+    @cached_property
+    def horizon(self) -> Horizon | None:
+        """Until when the run can be relied on, where it did not locate its kinks."""
+        return Horizon.of_run(self.run)
 
     @cached_property
     def outputs(self) -> Array:
@@ -185,7 +198,12 @@ class Explanation:
     def text(self) -> str:
         """The verdict for a terminal."""
         lines = [paragraph(topic, text) for topic, text in self.verdict]
-        return "\n".join([repr(self.problem), *lines, *self.left_out])
+        return "\n".join([*self.notes, repr(self.problem), *lines, *self.left_out])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed about the data, the line on label and loss first."""
+        return data_notes(self.problem)
 
     @property
     def left_out(self) -> list[str]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 from reluflow.optimum.certificate_file import write_certificate
-from reluflow.report.render import make_folder
+from reluflow.plot.render import make_folder
+from reluflow.problem.tables import to_file_units
+from reluflow.runtime.files import LOCK, cannot_write, hold, write_text
 from reluflow.runtime.plain import to_plain
 
 if TYPE_CHECKING:
+    from reluflow.explanation.end import Group
     from reluflow.explanation.explanation import Explanation
 
 WORK = ".explain"  # beside the results: checkpoint and files not yet complete
@@ -26,6 +31,14 @@ def prepare(folder: Path) -> None:
     make_folder(folder / WORK)
     if not os.access(folder / WORK, os.W_OK):
         raise ReluflowError(f"cannot write into {folder}: permission denied, choose another folder")
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Make the folder and be the only one at work in it, or say who is."""
+    prepare(folder)
+    with hold(folder / WORK / LOCK, f"the folder {folder}"):
+        yield
 
 
 def report_on_other_data(folder: Path, key: str) -> str | None:
@@ -46,10 +59,9 @@ def write(e: Explanation, folder: Path) -> list[Path]:
     prepare(folder)
     work = folder / WORK
     try:
-        if not (work / RUN).is_file():
-            e.run.save(work / RUN)
+        e.run.save(work / RUN)  # what stands there may be of other settings, or damaged
         page_of(e).write(work / PAGE)
-        (work / DATA).write_text(json.dumps(e.to_dict(), indent=2) + "\n", encoding="utf-8")
+        write_text(work / DATA, json.dumps(e.to_dict(), indent=2) + "\n")
         proofs = make_folder(work / PROOFS)
         for certificate in e.certificates:
             write_certificate(certificate, proofs / f"{certificate.kind}.json")
@@ -62,9 +74,9 @@ def write(e: Explanation, folder: Path) -> list[Path]:
             made.append(path.replace(make_folder(old) / path.name))
         for name in (RUN, PAGE, DATA):
             made.append((work / name).replace(folder / name))
-        shutil.rmtree(work)
     except OSError as error:
-        raise ReluflowError(f"cannot write into {folder}: {error.strerror or error}") from None
+        raise cannot_write(folder, error) from None
+    shutil.rmtree(work, ignore_errors=True)  # the lock with it; another process may come at once
     return made
 
 
@@ -76,6 +88,7 @@ def as_dict(e: Explanation) -> dict[str, Any]:
     margin = e.problem.loss.margin
     document = {
         "software": f"reluflow {__version__}",
+        "notes": list(e.notes),
         "problem": e.problem.to_dict(),
         "settings": e.settings.to_dict(),
         "key": e.settings.key(e.problem),
@@ -91,12 +104,14 @@ def as_dict(e: Explanation) -> dict[str, Any]:
             "ok": e.run.status.ok,
             "cost": dict(sorted(e.run.cost.items())),
         },
+        "horizon": None if e.horizon is None else e.horizon.to_dict(),
+        "unseen": None if e.unseen is None else e.unseen.to_dict(),
         "end": {
             "loss": e.loss,
             "mse": None if margin else e.mse,
             "normalized_margin": e.margin if margin else None,
             "least_squares": e.linear,
-            "groups": [g.to_dict() for g in e.groups],
+            "groups": [_group(e, g) for g in e.groups],
             "stationarity": None
             if e.point is None
             else {
@@ -119,6 +134,14 @@ def as_dict(e: Explanation) -> dict[str, Any]:
         "skipped": dict(e.skipped),
     }
     return dict(to_plain(document))
+
+
+def _group(e: Explanation, g: Group) -> dict[str, Any]:
+    """A direction at the end, in the units of the file too where columns are scaled."""
+    found = g.to_dict()
+    if e.problem.known.get("scaling") is not None:
+        found["file_units"] = to_file_units(e.problem, g.direction)._asdict()
+    return found
 
 
 def _optimum(e: Explanation) -> dict[str, Any] | None:

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reluflow.explanation.replay import replay_of
 from reluflow.explanation.verdict.words import feature_names, loss_number, samples, strengths
 from reluflow.landscape.alignment import G
-from reluflow.report.curves import end_panels, log_norms_panel, loss_panel, margins_panel
-from reluflow.report.images import directions_picture
-from reluflow.report.page import Page, verdict_rows
-from reluflow.report.traces import (
+from reluflow.plot.curves import (
+    clock_of,
+    end_panels,
+    log_norms_panel,
+    loss_panel,
+    margins_panel,
+)
+from reluflow.plot.images import directions_picture
+from reluflow.plot.traces import (
     NEGATIVE,
     POSITIVE,
     Image,
@@ -23,11 +29,15 @@ from reluflow.report.traces import (
     Rule,
     Trace,
 )
+from reluflow.problem.tables import to_file_units
+from reluflow.report.page import Page, verdict_rows
 from reluflow.runtime.words import count, number, percent
 from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from reluflow.explanation.end import Group
     from reluflow.explanation.explanation import Explanation
+    from reluflow.explanation.unseen import Unseen
     from reluflow.prediction.process import JumpProcess
 
 _ROWS = 40  # of a table
@@ -45,6 +55,8 @@ def page_of(e: Explanation) -> Page:
         f"({p.reduction}), leak {p.leak:g}; {s.m:,} neurons from weights of size {s.scale:g} "
         f"(seed {s.seed}), {how}. Samples are numbered from 0; times are those of gradient flow.",
     )
+    if e.notes:
+        page.text(" ".join(e.notes), kind="soft")
     (_, lead), *rest = e.verdict
     page.text(lead, kind="lead")
     page.points([f"{topic}: {text}" for topic, text in rest])
@@ -72,6 +84,10 @@ def _pictures(page: Page, e: Explanation) -> None:
         page.text("Nothing moves: the simulation ends where it begins.")
     else:
         _curves(page, e, run, process)
+    played = replay_of(e)
+    if played:
+        page.heading("The run, to be played", 3)
+        page.embed(played)
     ends = _ends(e)
     if ends:
         page.figure(
@@ -93,19 +109,23 @@ def _pictures(page: Page, e: Explanation) -> None:
 def _curves(page: Page, e: Explanation, run: Trajectory, process: JumpProcess | None) -> None:
     """Loss, sizes and margins against time."""
     scale = float(e.net.log_norms.max())
-    curves = [_loss(e, run)]
+    curves = [_with_unseen(e, run, _loss(e, run))]
     if run.networks is not None or "log_norms" in run.observables:
         curves.append(_until_last_jump(e, log_norms_panel(run, process, log_scale=scale)))
     if e.problem.loss.margin and (
         run.networks is not None or "normalized_margin" in run.observables
     ):
         curves.append(_margins(e, run))
+    if e.unseen is not None and e.unseen.loss.size:
+        curves.append(_unseen_score(e, e.unseen, run))
     words = "Dashed: jump times predicted without training. " if process is not None else ""
     words += "Each line of sizes is a neuron: those that grow do so at a constant rate until they "
-    page.figure(
-        Picture(curves, columns=min(len(curves), 2), height=3.2),
-        words + "carry the function.",
-    )
+    words += "carry the function."
+    shown, end = curves[0].xlim, float(e.run.flow_times[-1])
+    if shown is not None and end > 1.5 * shown[1]:
+        words += f" Loss and sizes are drawn up to time {shown[1]:.4g}; the run goes on"
+        words += f" to {end:.4g}." if end < _LATE else " for much longer."
+    page.figure(Picture(curves, columns=min(len(curves), 2), height=3.2), words)
 
 
 def _margins(e: Explanation, run: Trajectory) -> Panel:
@@ -126,6 +146,31 @@ def _loss(e: Explanation, run: Trajectory) -> Panel:
         return panel
     # as far as it is shown the loss falls in steps, not to the smallest float
     return replace(panel, yscale="linear", ylim=(0.0, 1.05 * float(run.loss.max())))
+
+
+def _with_unseen(e: Explanation, run: Trajectory, panel: Panel) -> Panel:
+    """The loss on unseen rows beside the loss."""
+    if e.unseen is None or not e.unseen.loss.size:
+        return panel
+    line = Line(clock_of(run)[0], e.unseen.loss, "loss on unseen rows", "tab:green", width=1.8)
+    top = panel.ylim and (panel.ylim[0], max(panel.ylim[1], 1.05 * float(e.unseen.loss.max())))
+    return replace(panel, traces=[*panel.traces, line], ylim=top, legend="below")
+
+
+def _unseen_score(e: Explanation, u: Unseen, run: Trajectory) -> Panel:
+    """Accuracy or error on unseen rows against time, with the levels predicted."""
+    title = "unseen rows on the right side" if u.classes else "error on unseen rows"
+    levels = [s.accuracy if u.classes else s.error for s in u.plateaus]
+    traces: list[Trace] = [
+        Rule(float(level or 0.0), "y", "" if i else "predicted plateau", color="0.6", dash=":")
+        for i, level in enumerate(levels)
+    ]
+    traces.append(Line(clock_of(run)[0], u.score, title, "tab:green", width=2.0))
+    panel = replace(loss_panel(run), traces=traces, title=title, legend="below" if levels else "")
+    label = "share" if u.classes else "root mean square error"
+    high = 1.02 if u.classes else 1.05 * float(u.score.max())
+    panel = replace(panel, ylabel=label, yscale="linear", ylim=(0.0, high))
+    return _until_last_jump(e, panel)
 
 
 def _until_last_jump(e: Explanation, panel: Panel) -> Panel:
@@ -250,13 +295,28 @@ def _directions(page: Page, e: Explanation) -> None:
                     "direction": i + 1,
                     "output": "+" if g.sign > 0 else "-",
                     "neurons": g.neurons,
-                    "share": f"{100 * g.share:.3g} %",
+                    "share": f"{100 * g.share:.3g}\u00a0%",
                     "active on": samples(g.active, e.problem.n),
                     "weights": _vector(g.direction, names),
+                    **_in_file_units(e, g),
                 }
                 for i, g in enumerate(e.groups[:_ROWS])
             ]
         )
+
+
+def _in_file_units(e: Explanation, g: Group) -> dict[str, str]:
+    """What a direction sees in the units of the file, where columns were centred and scaled."""
+    if e.problem.known.get("scaling") is None:
+        return {}
+    weights, offset = to_file_units(e.problem, g.direction)
+    plain = e.problem.d - (e.problem.bias is not None)
+    # strongest first in what they do, whatever their units
+    order = np.argsort(-np.abs(g.direction[:plain]), kind="stable")[: 5 if plain > 8 else plain]
+    names = feature_names(e.problem)
+    shown = ", ".join(f"{names[i]} {weights[i]:+.3g}" for i in order)
+    more = ", ..." if plain > 8 else ""
+    return {"in units of the file": f"{shown}{more}; offset {float(offset):+.3g}"}
 
 
 def _vector(v: np.ndarray, names: list[str]) -> str:

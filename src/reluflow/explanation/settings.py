@@ -9,15 +9,24 @@ from typing import Any
 import numpy as np
 
 from reluflow._version import __version__
+from reluflow.arrays import decay_rate
 from reluflow.errors import ReluflowError
 from reluflow.problem import Problem
 from reluflow.runtime.checkpoint import fingerprint
 
 MAX_WEIGHTS = 50_000_000  # of the start
 PATH_WORK = 2e9  # m n^2 d: work of following every neuron through every hyperplane
+ONE_PATH = 1e10  # n^2 d beyond which no path is followed, and directions are only estimated
+PROVED_WORK = 2e4  # m n d up to which all that the limit process says is proved
+PROOF_SECONDS = 3.0  # for the process and its proofs beyond that, unless it takes longer itself
 STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
-LANDSCAPE_WORK = 2e9  # starts times entries of X in a search for directions
+LANDSCAPE_WORK = 5e7  # starts times entries of X in a search for directions
 OPTIMUM, OPTIMUM_PLANE = 200, 600  # entries of X up to which optima over all networks are searched
+SWEPT = 220  # samples up to which all directions in three dimensions are found
+WIDE_ENTRIES = 500  # entries of X up to which infinite width is followed
+SEARCHED_LESS = range(501, 5_001)  # entries of X at which the search for a better neuron is short
+SEARCH_WORK = 1e6  # its nodes times entries of X
+CLAIMED = 100_000  # entries of X up to which theorems are checked
 LINEAR = 200_000  # entries of X up to which the largest linear margin is computed
 KKT_ENTRIES = 2_000_000  # neurons times samples up to which conditions at the end are checked
 SMALL_RUN = 200_000  # m n d up to which the larger scale and the added neurons are simulated
@@ -33,6 +42,7 @@ class Settings:
     lr, steps : None for gradient flow; step size and number of steps of descent.
     seconds : budget of each long stage; processor time in the simulation.
     image_shape : rows and columns, when directions are images.
+    weight_decay : lambda of the penalty (lambda/2) (|W|^2 + |a|^2).
     """
 
     m: int = 200
@@ -42,6 +52,7 @@ class Settings:
     steps: int | None = None
     seconds: float = 120.0
     image_shape: tuple[int, int] | None = None
+    weight_decay: float = 0.0
 
     def check(self, problem: Problem) -> None:
         """One sentence for what cannot be."""
@@ -63,10 +74,16 @@ class Settings:
             raise ReluflowError("steps were given without lr: gradient flow has none, give lr too")
         if self.steps is not None and self.steps < 1:
             raise ReluflowError(f"steps must be at least 1, got {self.steps}")
+        decay_rate(self.weight_decay)
         if not self.seconds > 0.0:
             raise ReluflowError(f"seconds must be positive, got {self.seconds:g}: 120 is usual")
         if self.image_shape is not None:
-            rows, columns = self.image_shape
+            try:
+                rows, columns = (int(side) for side in self.image_shape)
+            except (TypeError, ValueError):
+                raise ReluflowError(
+                    f"image_shape must be two whole numbers, got {self.image_shape!r}"
+                ) from None
             pixels = problem.d - (problem.bias is not None)
             if rows * columns != pixels:
                 raise ReluflowError(
@@ -81,6 +98,9 @@ class Settings:
     def key(self, problem: Problem) -> str:
         """Fingerprint of problem and settings: what was made with it can be used again."""
         arrays = {"X": problem.X, "y": problem.y}
+        unseen = problem.known.get("unseen")
+        if unseen is not None:  # the run may record how it does on them
+            arrays |= {"unseen X": unseen.X, "unseen y": unseen.y}
         given = {**self.to_dict(), "problem": repr(problem), "version": __version__}
         return fingerprint(arrays, given)
 
@@ -95,6 +115,11 @@ def can_follow(problem: Problem, m: int) -> bool:
     return float(m) * problem.n**2 * problem.d <= PATH_WORK
 
 
+def can_follow_one(problem: Problem) -> bool:
+    """Whether the path of a single neuron is affordable: it meets some of n hyperplanes."""
+    return float(problem.n) ** 2 * problem.d <= ONE_PATH
+
+
 def can_optimise(problem: Problem) -> bool:
     """Whether optima over networks of every width are searched."""
     return problem.X.size <= (OPTIMUM_PLANE if problem.d <= 2 else OPTIMUM)
@@ -102,7 +127,8 @@ def can_optimise(problem: Problem) -> bool:
 
 def search_method(problem: Problem) -> str:
     """How directions are looked for: by ascent where no enumeration could end."""
-    large = problem.n > 40 and problem.d > 40 and has_pull(problem)
+    many = problem.n > 40 and problem.d > 40
+    large = (many or (problem.d == 3 and problem.n > SWEPT)) and has_pull(problem)
     return "multistart" if large else "auto"
 
 

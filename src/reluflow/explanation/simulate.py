@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from reluflow.errors import ReluflowError
+from reluflow.explanation.horizon import Horizon, compare_tolerances, step_tolerance
 from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull
-from reluflow.gradientflow.stops import Settled, Spent, Stop, loss_below, stationary
+from reluflow.explanation.unseen import OBSERVED, has_unseen
+from reluflow.gradientflow.mover import time_in_words
+from reluflow.gradientflow.stops import Settled, Spent, Stop, Watch, loss_below, stationary
 from reluflow.network import Network
 from reluflow.problem import Problem
+from reluflow.runtime.checkpoint import KeptFile
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.save import Save
 from reluflow.trajectory.status import Status
@@ -23,9 +28,15 @@ _RATIO = 1.04
 _STILL = 1e-9  # gradient, over the largest one at the start, that counts as zero
 _FITTED = 10.0  # least margin y f from which a direction can be the last one
 _LATE, _LOOKS = 1e3, 50  # least margin from which a slow direction ends the run, and how often seen
+_RESTS = 5e-3  # share of the first loss: a run that falls less per doubling of time is at its end
+_KNOWN = 0.1  # distance of a direction to its limit at which the rest may be left to its rate
+_FAR = 1e4  # least margin at which the run of a table ends, whatever its direction does
+_LONG = (30_000, 3_000)  # steps after which stiff runs end, small data first, once all is fitted
 _CRAWLS = 0.1  # power of |theta| at which a direction settles too slowly to wait for
 _WIDE_LOSS = 1e-2  # where kinks are not located: share of the first loss at which a run ends
 _LOCATED = 1e7  # m n d beyond which kinks are not located
+_COARSE = 2e4  # m n d beyond which the tolerance is the coarser one
+_FINE, _COARSE_RTOL = 1e-8, 1e-6
 _WIDE_RTOL = 1e-3  # of a step there: the loss is then off by about that much
 _WIDE_WORK = 4e12  # multiplications spent there at most
 _WIDE_STEPS = 60  # but at least so many steps
@@ -63,24 +74,92 @@ class LastDirection(Settled):
 
 @dataclass(frozen=True)
 class SlowDirection(Stop):
-    """A direction that training on would hardly bring nearer to its limit.
+    """A direction whose limit training on would hardly show better than its rate does.
 
-    Late, once in `_LOOKS` steps, the slowest mode around the direction is computed.
+    Late, once in `_LOOKS` steps, the slowest mode around the direction is computed. The run ends
+    where it falls as |theta|^-r with r at most ``fastest``. A mode at distance delta moves by its
+    rate times delta per unit of log |theta|, and no rate is below r: so the distance of all to the
+    limit is at most the speed of the direction over r.
     """
 
+    fastest: float = _CRAWLS
+
     def met(self, mover: Any, problem: Problem) -> Status | None:
-        if mover.cost["steps"] % _LOOKS or float(np.min(problem.y * mover.f)) < _LATE:
+        least = float(np.min(problem.y * mover.f))
+        if mover.cost["steps"] % _LOOKS or least < _FITTED:
             return None
-        from reluflow.optimum.kkt_modes import settling_rate
+        if least < _LATE:
+            return self._far(mover, least)
+        from reluflow.optimum.kkt import settling_rate
 
         rate = settling_rate(problem, mover.present().network(problem))
-        if not 0.0 < rate < _CRAWLS:
-            return None
-        left = 100 * 10 ** (-rate / 2)
+        if not 0.0 < rate <= self.fastest:
+            return self._far(mover, least)
+        left = f"{100 * 10 ** (-rate / 2):.3g} % of its distance to the limit would be left"
+        if rate < _CRAWLS:
+            said = f"The direction settles slowly: at a margin ten times as large {left}."
+            return Status("slow", said)
+        far = _turning(mover) / rate
+        if not far <= _KNOWN:
+            return self._far(mover, least)
         return Status(
-            "slow",
-            f"The direction settles slowly: at a margin ten times as large {left:.3g} % of its "
-            "distance to the limit would be left.",
+            "settling",
+            f"The direction settles as |theta|^-{rate:.2g} and is within about {far:.1g} of its "
+            f"limit: at a margin ten times as large {left}.",
+        )
+
+    def _far(self, mover: Any, least: float) -> Status | None:
+        """An end very late, or after very many steps, where no rate says how it goes on."""
+        table = self.fastest > _CRAWLS
+        if mover.cost["steps"] < _LONG[table] and not (table and least >= _FAR):
+            return None
+        return Status(
+            "far",
+            f"The least margin is {least:.3g} and the direction still moves by "
+            f"{_turning(mover) * math.log(2.0):.2g} while the weights double.",
+        )
+
+
+def _turning(mover: Any) -> float:
+    """How far the direction of the weights moves per unit of log |theta|."""
+    growth, turn = mover.turning()
+    return float(turn / growth) if growth > 0.0 else math.inf
+
+
+@dataclass(frozen=True)
+class Resting(Stop):
+    """The loss falls by less than ``share`` of the first one while the time doubles.
+
+    Looked at each time the flow time has doubled, for the first time from ``since``. Margin losses
+    that fall to 0 end by their direction instead: with every sample on its side this is not met.
+    """
+
+    since: float
+    share: float = _RESTS
+
+    def watch(self, problem: Problem) -> Watch:
+        return _Doublings(self, problem)
+
+
+class _Doublings(Watch):
+    """Remembers time and loss at the last doubling."""
+
+    stop: Resting
+
+    def met(self, mover: Any) -> Status | None:
+        if mover.log_time < self.memory.get("log_time", math.log(self.stop.since)):
+            return None
+        loss = float(np.exp(self.problem.log_value(mover.f)))
+        before = self.memory.get("loss")
+        self.memory.update(log_time=mover.log_time + math.log(2.0), loss=loss)
+        least = self.stop.share * self.problem.silent_loss
+        separated = self.problem.loss.margin and float(np.min(self.problem.y * mover.f)) > 0.0
+        if before is None or before - loss > least or separated:
+            return None
+        return Status(
+            "resting",
+            f"The loss falls by less than {100 * self.stop.share:g} % of the first one while the "
+            f"time doubles, to {time_in_words(mover)}.",
         )
 
 
@@ -101,15 +180,16 @@ def simulate(
     net: Network,
     settings: Settings,
     horizon: float,
-    checkpoint: Path | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Trajectory:
     """Gradient flow to its end, or descent with ``settings.lr``."""
     records = 2 * _RECORDS
     keep = records * net.m * (problem.d + 1) * 8 <= STATE_BYTES
-    observe: list[str] = []
+    observe: list[Any] = []
     if not keep:
         observe = ["log_norms"] if records * net.m * 8 <= STATE_BYTES else []
         observe += ["normalized_margin", "accuracy"] if problem.loss.margin else []
+        observe += OBSERVED if has_unseen(problem) else []
     recorded: dict[str, Any] = {"observe": observe, "states": keep}
     saved: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_seconds": _WRITE_SECONDS}
     if settings.lr is not None:
@@ -118,39 +198,76 @@ def simulate(
         lr = settings.lr
         steps = settings.steps or int(np.clip(3.0 * horizon / lr, 1000, _MOST_STEPS))
         policy = Spaced(max(1.0, horizon / lr / _RECORDS))
-        return descend(problem, net, lr=lr, steps=steps, save=policy, **recorded, **saved)
+        how = {"weight_decay": settings.weight_decay, **recorded, **saved}
+        return descend(problem, net, lr=lr, steps=steps, save=policy, **how)
     from reluflow.gradientflow.flow import flow
 
     if not has_pull(problem):  # ends at once, or shrinks
         return flow(problem, net, checkpoint=checkpoint)
-    margin = problem.loss.margin
-    wide = float(net.m) * problem.X.size > _LOCATED
+    return flow(problem, net, **_plan(problem, net.m, settings, horizon), **recorded, **saved)
+
+
+def with_horizon(
+    run: Trajectory, net: Network, settings: Settings, horizon: float, checkpoint: KeptFile | None
+) -> Trajectory:
+    """The run, where it passed over kinks with the time until which a coarser one agrees with it.
+
+    The coarser run takes steps of ten times the error and ends where the first one does.
+    """
+    if step_tolerance(run) is None or Horizon.of_run(run) is not None:
+        return run
+    from reluflow.gradientflow.flow import flow
+
+    plan = _plan(run.problem, net.m, settings, horizon, coarser=10.0)
+    other = flow(
+        run.problem,
+        net,
+        **{**plan, "t_end": float(run.times[-1])},
+        observe=[],
+        states=False,
+        checkpoint=checkpoint,
+        checkpoint_seconds=_WRITE_SECONDS,
+    )
+    if other.status.code == "interrupted":
+        raise KeyboardInterrupt
+    found = compare_tolerances(run, other)
+    return replace(run, settings={**run.settings, "horizon": found.to_dict()})
+
+
+def _plan(
+    problem: Problem, m: int, settings: Settings, horizon: float, coarser: float = 1.0
+) -> dict[str, Any]:
+    """Tolerance, records, stops and budgets of the flow, by the size of the data.
+
+    Kinks are located while that pays; steps of networks that are large beyond `_LOCATED` pass over
+    them from the start. The tolerance is ``coarser`` times the usual one.
+    """
+    margin = problem.loss.margin and not settings.weight_decay  # with decay weights stay finite
+    size = float(m) * problem.X.size
     # at the solver's tolerance gradients do not fall below about 1e-10 of the first ones
     stops: list[Any] = [stationary(_STILL * fastest_possible(problem))]
     unit = horizon / _RECORDS
     if margin:
-        stops = [LastDirection(), SlowDirection(), stationary(1e-9)]
+        slow = SlowDirection() if size <= _COARSE else SlowDirection(fastest=1.0)
+        stops = [LastDirection(), slow, stationary(1e-9)]
         unit *= problem.silent_loss  # ds = L dt
-    budget: dict[str, Any] = {"max_steps": 200_000}
-    if wide:
-        start = problem.silent_loss
-        stops = [loss_below(_WIDE_LOSS * start), stationary(1e-6)]
+    plan: dict[str, Any] = {
+        "save": Spaced(unit),
+        "clock": "loss" if margin else "time",
+        "weight_decay": settings.weight_decay,
+    }
+    if size > _LOCATED:
+        stops = [loss_below(_WIDE_LOSS * problem.silent_loss), stationary(1e-6)]
         # counted in work, not in seconds: the same command ends at the same place everywhere
-        steps = int(_WIDE_WORK / (6.0 * net.m * problem.X.size))
-        budget = {"max_steps": max(steps, _WIDE_STEPS), "rtol": _WIDE_RTOL}
-    else:
-        stops.append(Spent(settings.seconds))
-    return flow(
-        problem,
-        net,
-        save=Spaced(unit),
-        stop=stops,
-        kinks=not wide,
-        clock="loss" if margin else "time",
-        **budget,
-        **recorded,
-        **saved,
-    )
+        steps = max(int(_WIDE_WORK / (6.0 * size)), _WIDE_STEPS)
+        return {**plan, "stop": stops, "kinks": False, "rtol": _WIDE_RTOL * coarser} | {
+            "max_steps": steps
+        }
+    rtol = (_FINE if size <= _COARSE else _COARSE_RTOL) * coarser
+    if size > _COARSE:
+        stops.append(Resting(horizon))
+    stops.append(Spent(settings.seconds))
+    return {**plan, "stop": stops, "rtol": rtol, "max_steps": 200_000}
 
 
 def load_finished(path: Path, key: str) -> Trajectory | None:

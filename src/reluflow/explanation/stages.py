@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
 
 from reluflow.claims.verdict import Status, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.explanation.settings import (
+    CLAIMED,
     KKT_ENTRIES,
     LINEAR,
+    PATH_WORK,
+    PROOF_SECONDS,
+    PROVED_WORK,
+    SEARCH_WORK,
+    SEARCHED_LESS,
+    WIDE_ENTRIES,
     ascents,
+    can_follow,
+    can_follow_one,
     can_optimise,
     has_pull,
     search_method,
     too_large,
 )
 from reluflow.gradientflow.warm import NOTE, FlowKernels
+from reluflow.landscape.align import Alignment
 from reluflow.landscape.estimate import ENTRIES, estimated_directions
-from reluflow.landscape.result import ExtremalVectors
+from reluflow.landscape.extremal import ExtremalVectors
 from reluflow.network import Network
 from reluflow.optimum.certificate_file import Certificate
 from reluflow.optimum.kkt import KKT
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.optimum.min_norm import MinNorm
-from reluflow.optimum.stationarity_result import Stationarity
+from reluflow.optimum.stationarity import Stationarity
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.runtime import Progress
@@ -43,6 +56,8 @@ STAGES = (
     "larger scale",
     "claims",
 )
+DECAYS = "it is about training without weight decay"
+_AT_ONCE = 2  # neurons followed before the work is looked at
 NO_PULL = "no sample pulls on a silent network, so that nothing is learnt"
 
 
@@ -90,15 +105,74 @@ def find_directions(problem: Problem, net: Network) -> ExtremalVectors:
     return extremal_vectors(problem, method=search_method(problem), starts=ascents(problem))
 
 
-def predict_process(problem: Problem, net: Network | None, seconds: float) -> JumpProcess:
-    """The limit process; Ctrl-C, which cuts it short like a budget, ends the explanation."""
+def why_no_paths(problem: Problem) -> str:
+    """Why no neuron is followed through the hyperplanes; empty where some are."""
+    if can_follow_one(problem):
+        return ""
+    return (
+        f"the path of one neuron meets too many of {problem.n:,} hyperplanes in {problem.d} "
+        "dimensions; where neurons turn is estimated instead"
+    )
+
+
+def follow_neurons(problem: Problem, net: Network, landscape: ExtremalVectors) -> Alignment:
+    """Where neurons turn first: all of them, or on large data the first ones of the start.
+
+    Each event of a path costs about n d operations. Neurons are followed a few at a time until
+    `PATH_WORK` is spent, so that the same command follows the same neurons everywhere.
+    """
+    from reluflow.landscape.align import align
+
+    if can_follow(problem, net.m):
+        return align(problem, net, paths=False, extremal=landscape)
+    parts: list[Alignment] = []
+    first, spent = 0, 0.0
+    while first < net.m and spent < PATH_WORK:
+        last = min(first + _AT_ONCE, net.m)
+        parts.append(
+            align(problem, net.subset(np.arange(first, last)), paths=False, extremal=landscape)
+        )
+        spent += float(parts[-1].counts.sum() + _AT_ONCE) * problem.X.size
+        first = last
+    return join_alignments(parts)
+
+
+def join_alignments(parts: Sequence[Alignment]) -> Alignment:
+    """Alignments of several neurons each, under the same pull, as one."""
+
+    def together(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    names = ("direction", "growth", "sign", "time", "last_event", "log_offset", "log_gain")
+    return replace(parts[0], **{name: together(name) for name in (*names, "ends", "counts")})
+
+
+def predict_process(
+    problem: Problem, net: Network | None, seconds: float, weight_decay: float = 0.0
+) -> JumpProcess:
+    """The limit process; Ctrl-C, which cuts it short like a budget, ends the explanation.
+
+    Small data are followed to the end with all proofs. On larger ones the process comes first,
+    and the time that is left goes into proofs: what it names in ``found`` is not proved.
+    """
     from reluflow.prediction.limit import limit
 
     began = time.monotonic()
-    process = limit(problem, net, max_seconds=seconds)
+    small = problem.X.size * (1 if net is None else net.m) <= PROVED_WORK
+    proofs = None if small else min(seconds, PROOF_SECONDS)
+    process = limit(problem, net, max_seconds=seconds, seconds=proofs, weight_decay=weight_decay)
     if process.ending == "budget" and time.monotonic() - began < seconds:
         raise KeyboardInterrupt
     return process
+
+
+def why_no_infinite_width(problem: Problem, landscape: ExtremalVectors) -> str:
+    """Why the process of infinite width is not followed; empty where it is."""
+    if not landscape.exact:
+        return "not all directions are known"
+    if problem.X.size > WIDE_ENTRIES:
+        return "the process of infinite width is followed for small data only"
+    return ""
 
 
 def why_no_optimum(problem: Problem) -> str:
@@ -125,6 +199,8 @@ def check_conditions(
     stages: Stages, problem: Problem, run: Trajectory
 ) -> tuple[Stationarity | None, KKT | None]:
     """(stationarity, None) for square losses, (None, KKT) for margin losses."""
+    if run.settings.get("weight_decay"):
+        return None, None  # conditions of the loss alone
     much = "" if run.final.m * problem.n <= KKT_ENTRIES else too_large(problem)
     if problem.loss.margin:
         from reluflow.optimum.kkt import kkt
@@ -132,7 +208,9 @@ def check_conditions(
         return None, stages.run("end", lambda: kkt(problem, run.final), much)
     from reluflow.optimum.stationarity import stationarity
 
-    return stages.run("end", lambda: stationarity(problem, run.final), much), None
+    some = problem.X.size in SEARCHED_LESS
+    nodes = int(SEARCH_WORK / problem.X.size) if some else None  # beyond it an ascent is all
+    return stages.run("end", lambda: stationarity(problem, run.final, budget=nodes), much), None
 
 
 def make_certificates(
@@ -150,6 +228,8 @@ def make_certificates(
     )
 
     found: list[Certificate | None] = []
+    if run.settings.get("weight_decay"):
+        return ()
     if problem.loss.margin:
         kinds = ["kkt-margin"] if run.final.m * problem.n <= KKT_ENTRIES else []
         kinds += ["max-margin-linear"] if problem.X.size <= LINEAR else []
@@ -166,6 +246,11 @@ def make_certificates(
     elif optimum is not None:
         found.append(norm_certificate(problem, optimum))
     return tuple(certificate for certificate in found if certificate is not None)
+
+
+def why_no_claims(problem: Problem) -> str:
+    """Why the theorems are not checked; empty where they are."""
+    return "" if problem.X.size <= CLAIMED else "theorems are checked on smaller data only"
 
 
 def check_claims(problem: Problem, run: Trajectory, net: Network) -> tuple[Verdict, ...]:

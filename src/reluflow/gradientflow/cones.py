@@ -17,6 +17,8 @@ from reluflow.problem import Problem
 
 # a wheel costs as much per step as looking at 8 neurons for each column of the propagator
 CROWDED = 8
+# up to so many the neurons of a cone that point the same way are cleared as one instead
+BUNDLED, NARROW = 64, 0.1
 
 
 class State:
@@ -71,7 +73,6 @@ class State:
         self.col = np.full(self.gid.size, -1, np.int64)
         columns = np.flatnonzero(~np.repeat(lumped, r))
         self.col[single] = columns
-        self.single = single
         self.C = np.empty((int(offset[-1]), width))
         self.C[np.repeat(lumped, r)] = np.tile(np.eye(width), (int(lumped.sum()), 1))
         self.C[columns] = self.Z[single]
@@ -91,7 +92,11 @@ class State:
         """File the neurons of crowded cones under the slack they have now."""
         counts = np.bincount(self.gid, minlength=self.U.shape[0])
         crowded = self.cones.lumped & (counts > CROWDED * (self.d + 1))
-        self.often = np.flatnonzero(~crowded[self.gid])
+        for g in np.flatnonzero(crowded & (counts <= BUNDLED * (self.d + 1))):
+            Z = self.Z[self.gid == g]
+            crowded[g] = float(np.ptp(Z, axis=0).max()) > NARROW
+        often = np.flatnonzero(~crowded[self.gid])
+        self.often = often[np.argsort(self.gid[often], kind="stable")]
         self.wheel = empty_wheel(crowded, self.gid.size)
         file_all(self.data, self.cones, self.C, self.members, self.wheel)
 
@@ -113,6 +118,12 @@ class State:
                 rows.append(vt[:count])
             n_offset.append(n_offset[-1] + count)
         return np.ascontiguousarray(np.vstack(rows)), np.array(n_offset, np.int64)
+
+    def shrink(self, log_factor: float) -> None:
+        """Divide every neuron by exp(log_factor): what weight decay does in a step."""
+        self.ls -= log_factor
+        self.log_size -= log_factor
+        self.cones.size[:] = np.exp(2.0 * self.log_size)
 
     def sync(self) -> None:
         """Bring ``Z`` and ``ls`` to the present (columns are then stale: rebuild)."""

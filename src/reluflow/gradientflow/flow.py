@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from reluflow.arrays import decay_rate
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.cones import begin
 from reluflow.gradientflow.loop import Loop
 from reluflow.gradientflow.mover import Mover
+from reluflow.gradientflow.multioutput import (
+    FEW,
+    LocatedVectors,
+    UnlocatedVectors,
+    vector_data,
+    vector_mover,
+)
 from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.stops import as_stops, settled, stationary
 from reluflow.gradientflow.terms import data_of
@@ -29,6 +38,7 @@ from reluflow.trajectory.save import as_save
 LARGE = 2_000_000  # neurons times samples beyond which kinks are not located
 
 
+@check_arguments
 def flow(
     problem: Problem,
     net: Network,
@@ -43,6 +53,7 @@ def flow(
     on_branch: str = "stay",
     kinks: bool | None = None,
     bundles: bool = True,
+    weight_decay: float = 0.0,
     max_steps: int = 1_000_000,
     max_seconds: float | None = None,
     progress: bool | str = "auto",
@@ -91,6 +102,10 @@ def flow(
     bundles : bool
         Whether neurons that point the same way meet a kink as one, within rtol; False meets it
         with each of them, which is slower and serves to check.
+    weight_decay : float
+        lambda of the penalty (lambda/2) (|W|^2 + |a|^2) added to the loss, which adds -lambda w_j
+        and -lambda a_j to the velocities; `stationary` is then that of the penalised loss, and
+        recorded losses are those of the data alone. Needs ``clock="time"``.
     max_steps, max_seconds : budgets.
     progress : bool or "auto"
     checkpoint : path, optional
@@ -118,12 +133,16 @@ def flow(
         kinks = False
     patient = kinks is True
     if kinks is None:
-        kinks = net.m * problem.n <= LARGE
+        kinks = net.m * problem.n <= (FEW if problem.several else LARGE)
     if rtol is None:
         rtol = 1e-8 if kinks or problem.smoothing else 1e-4
     _check(rtol, t_end, max_steps, on_branch)
-    net.check_fits(problem.d)
-    data = data_of(problem, clock)
+    net.check_fits_problem(problem)
+    weight_decay = decay_rate(weight_decay)
+    if weight_decay and problem.several:
+        raise ReluflowError(f"weight_decay in flow is for one output, got {problem.K}: set it to 0")
+    vectors = vector_data(problem, clock) if problem.several else None
+    data = None if problem.several else data_of(problem, clock, weight_decay)
     stops = as_stops(stop)
     if t_end is None and not stops:
         stops = (settled(),) if clock == "loss" else (stationary(),)
@@ -140,6 +159,7 @@ def flow(
         "on_branch": on_branch,
         "kinks": kinks,
         "bundles": bundles,
+        "weight_decay": weight_decay,
         "t_end": end,
         "max_steps": max_steps,
         "stop": repr(stops),
@@ -153,16 +173,21 @@ def flow(
 
     def make(kind: str) -> Mover:
         """A mover of the given kind at the start."""
+        if vectors is not None:
+            return vector_mover(kind, vectors, net, rtol, damped)
+        assert data is not None
         if kind == Solver.kind:
             state, events = begin(problem, net, data, policy)
-            return Solver(state, rtol, policy, damped, patient, events, bundles)
+            return Solver(state, rtol, policy, damped, patient, events, bundles, weight_decay)
         neurons = np.column_stack([net.W, net.a]), net.log_factors
         if problem.smoothed is not None:
-            return Smooth(data, *neurons, rtol, damped, problem.smoothed)
-        return Unlocated(data, *neurons, rtol, damped)
+            return Smooth(data, *neurons, rtol, damped, problem.smoothed, weight_decay)
+        return Unlocated(data, *neurons, rtol, damped, weight_decay)
 
     packed = saved.read()
     kind = Solver.kind if kinks else Unlocated.kind
+    if vectors is not None:
+        kind = LocatedVectors.kind if kinks else UnlocatedVectors.kind
     mover = make(kind if packed is None else Loop.kind_of_mover(packed))
     loop = Loop(problem, mover, recorder, stops, end, max_steps, max_seconds, saved)
     if packed is not None:

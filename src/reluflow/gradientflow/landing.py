@@ -26,6 +26,7 @@ class Effects(NamedTuple):
     by :math:`E_j = h B_j \min(K, (b_k |x_k|^2 |D| + K |c_k| |x_k|) (h - \tau_j))`.
     """
 
+    which: Indices
     tau: Array  # moments of the kinks, from the start of the step
     bundle: Indices  # equal for neurons of one cone that meet the same kink
     B: Array
@@ -44,7 +45,11 @@ class Effects(NamedTuple):
         speed[k < 0] = math.inf  # the outer weight passes through 0
         tau = trial.theta[which] * trial.frame.h
         _, bundle = np.unique(np.column_stack([s.gid[which], k]), axis=0, return_inverse=True)
-        return cls(tau, bundle.ravel(), trial.contributions(which), speed, K, now.rtol)
+        return cls(which, tau, bundle.ravel(), trial.contributions(which), speed, K, now.rtol)
+
+    def contributions(self, neurons: Indices) -> Array:
+        """B of some of the neurons."""
+        return self.B[np.searchsorted(self.which, neurons)]
 
     def until(self, h: float) -> Array:
         """E_j for a step of length h, 0 for kinks after it."""
@@ -67,39 +72,39 @@ class Effects(NamedTuple):
         spread, total = math.sqrt(float(each @ each)), float(E.sum())
         return PASSING * spread > 0.1 * self.rtol or total > math.sqrt(0.1 * self.rtol)
 
+    def must_stop(self, h: float) -> int:
+        """The neuron whose kink must end a step of length h, or -1 when all may be passed."""
+        E, met = self.until(h), np.ones(self.tau.size, dtype=bool)
+        if not self.too_much(E, h, met):
+            return -1
+        so_far, met = np.zeros_like(E), ~met
+        for i in np.argsort(self.tau, kind="stable"):
+            so_far[i], met[i] = E[i], True
+            if self.too_much(so_far, h, met):
+                break
+        return int(self.which[i])
+
+    def passable(self, h: float) -> float:
+        """Length, at most h, of the longest step all of whose kinks may be met in passing."""
+        low, high = 0.0, h
+        for _ in range(24):
+            mid = 0.5 * (low + high)
+            over = self.too_much(self.until(mid), mid, self.tau < mid)
+            low, high = (low, mid) if over else (mid, high)
+        return low
+
 
 def must_stop(trial: Trial, which: Indices) -> int:
-    """The neuron whose kink must end the step, or -1 when all may be met in passing."""
-    found = Effects.of(trial, which)
-    order = np.argsort(found.tau, kind="stable")
-    E = found.until(trial.frame.h)
-    h, met = trial.frame.h, np.ones(E.size, dtype=bool)
-    if not found.too_much(E, h, met):
-        return -1
-    so_far, met = np.zeros_like(E), ~met
-    for i in order:
-        so_far[i], met[i] = E[i], True
-        if found.too_much(so_far, h, met):
-            break
-    return int(which[i])
-
-
-def passable(trial: Trial, which: Indices) -> float:
-    """Length of the longest step all of whose kinks may be met in passing."""
-    found, low, high = Effects.of(trial, which), 0.0, trial.frame.h
-    for _ in range(24):
-        mid = 0.5 * (low + high)
-        over = found.too_much(found.until(mid), mid, found.tau < mid)
-        low, high = (low, mid) if over else (mid, high)
-    return low
+    """The neuron whose kink must end the step on trial, or -1 when all may be met in passing."""
+    return Effects.of(trial, which).must_stop(trial.frame.h) if which.size else -1
 
 
 def land(trial: Trial, j: int, k: int, h: float) -> float:
     """Redo the step so that it ends where neuron j meets its kink; returns its length.
 
-    By Newton's method from dense output's word. That word stands where the neuron is on its way
-    back at the end, a crossing within the error of the step, or where Newton's method would leave
-    the step that was accepted.
+    By Newton's method from the moment that dense output gives. That moment is kept where the
+    neuron is on its way back at the end, a crossing within the error of the step, or where
+    Newton's method would leave the step that was accepted.
     """
     s = trial.now.state
     g, longest = s.gid[j], trial.frame.h
@@ -108,7 +113,6 @@ def land(trial: Trial, j: int, k: int, h: float) -> float:
     trial.now.cost["landings"] += 1
     for last in (False,) * 5 + (True,):
         trial.attempt(h)
-        trial.dense()
         if k >= 0 and s.U[g, k] == 0:
             break  # leaving a face: the velocity is continuous there
         end, D = s.vectors(g, j, trial.new), trial.field_at_end()[1][g]
@@ -124,6 +128,7 @@ def land(trial: Trial, j: int, k: int, h: float) -> float:
         if last or abs(change) > 0.5 * h or h - change > longest:
             break
         h -= change
+    trial.dense()
     return h
 
 
@@ -142,7 +147,7 @@ def company(trial: Trial, j: int, k: int, C: Array) -> Indices:
     return np.asarray(same[close])
 
 
-def bundle(trial: Trial, which: Indices, first: int) -> Indices:
+def bundle(trial: Trial, met: Effects, first: int) -> Indices:
     r"""Neurons that may meet the kink of neuron ``first`` as one, sorted by their moments.
 
     They are neurons of its cone that meet the same kink soon after it. Met at the mean moment
@@ -152,14 +157,14 @@ def bundle(trial: Trial, which: Indices, first: int) -> Indices:
     for which that is below a small part of rtol and every neuron is near enough for its own sake
     (:func:`farthest`).
     """
-    s, now = trial.now.state, trial.now
+    s, now, which = trial.now.state, trial.now, met.which
     g, k = int(s.gid[first]), int(trial.kink[first])
     if k < 0 or s.U[g, k] == 0:
         return np.array([first])
     same = which[(s.gid[which] == g) & (trial.kink[which] == k)]
     same = same[np.argsort(trial.theta[same], kind="stable")]
     same = same[np.flatnonzero(same == first)[0] :]
-    t, B = trial.theta[same] * trial.frame.h, trial.contributions(same)
+    t, B = trial.theta[same] * trial.frame.h, met.contributions(same)
     sums, first_moments = np.cumsum(B), np.cumsum(B * (t - t[0]))
     second = np.cumsum(B * (t - t[0]) ** 2)
     spread = second - np.divide(first_moments**2, sums, out=np.zeros_like(sums), where=sums > 0)
@@ -184,9 +189,9 @@ def farthest(trial: Trial, g: int, k: int) -> float:
     return min(near, math.sqrt(now.rtol / change) if change > 0.0 else math.inf)
 
 
-def middle(trial: Trial, group: Indices) -> int:
-    """The neuron of a bundle whose moment is nearest to the mean, weighted by contributions."""
-    t, B = trial.theta[group], trial.contributions(group)
+def middle(trial: Trial, group: Indices, B: Array) -> int:
+    """The neuron of a bundle whose moment is nearest to the mean, weighted by contributions B."""
+    t = trial.theta[group]
     total = float(B.sum())
     mean = float(B @ t) / total if total > 0.0 else float(t[0])
     return int(group[np.argmin(np.abs(t - mean))])

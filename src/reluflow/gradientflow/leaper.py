@@ -11,6 +11,11 @@ of log-norms when that exceeds 1) if
 
 On a held cone the Hessian is the Gauss-Newton one, so held cones only relax, and the limit of
 their relaxation is known: c projected on the set where their forces vanish (:func:`relaxed_pull`).
+
+With weight decay lambda log-norms grow by :math:`|D_u| - \lambda` at most, and a cone at rest has
+:math:`M_u z = \lambda z` for what is large in it. So there the measure of a held cone is the speed
+of its neurons relative to their sizes, the pull is that of now, and those of its neurons that do
+move (small ones, which do not point along the force) move in closed form like any other.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from reluflow.kernels.flow_leap import leap_all
 from reluflow.kernels.flow_types import Members
 
 DAMPED = 3.5  # step times relaxation rate
+GRAM = 1000  # samples up to which their Gram matrix is held
 REST = 1e-13  # held cones whose force is this small against the largest met are at rest
 
 
@@ -56,6 +62,8 @@ class Leaper:
     def __init__(self, now: Present) -> None:
         self.now = now
         self.still = 0.0  # what held cones allowed last
+        X = now.state.data.X
+        self.gram = X @ X.T if X.shape[0] <= GRAM else np.empty((0, 0))
 
     def longest(self, limit: float) -> Leap | None:
         """The longest leap, of at most ``limit``; None where steps are better.
@@ -64,24 +72,44 @@ class Leaper:
         """
         now = self.now
         K, bend = now.stiffness()
-        leap, still = leap_length(now.log_sizes(), now.rates, K, now.rtol)
+        speeds = self._speeds() if now.decay else None
+        leap, still = leap_length(now.log_sizes(), now.rates, K, now.rtol, now.decay, speeds)
         held = leap.held
-        if now.state.data.kind == SQUARE and float(now.rates[held].max(initial=0)) < REST * now.top:
+        unrest = now.rates if speeds is None else speeds
+        resting = now.state.data.kind == SQUARE or now.decay > 0.0
+        if resting and float(unrest[held].max(initial=0)) < REST * now.top:
             still = math.inf
         dormant = min(leap.length, limit)
         relaxing = still < dormant and still > 1.1 * self.still
         self.still = still
         H = min(dormant, still)
         if relaxing or min(2.0 * now.h, limit) > H:
-            if relaxing and float(now.rates[held].max()) < 1e-3 * now.top:
+            if relaxing and float(unrest[held].max()) < 1e-3 * now.top:
                 self._damp(held, bend)
             return None
         return leap._replace(length=H)
 
+    def _speeds(self) -> Array:
+        """Speed of each cone's neurons over their size, in the root mean square."""
+        s = self.now.state
+        _, ls, V = self.now.velocities()
+        top = np.full(s.U.shape[0], -math.inf)
+        np.maximum.at(top, s.gid, ls)
+        weight = np.exp(2.0 * (ls - top[s.gid]))
+        total = np.bincount(s.gid, weights=weight, minlength=top.size)
+        squares = np.bincount(s.gid, weights=weight * np.sum(V * V, axis=1), minlength=top.size)
+        return np.sqrt(squares / np.where(total > 0.0, total, 1.0))
+
     def _damp(self, held: Mask, bend: Array) -> None:
         """Keep steps short enough to damp the relaxation of held cones."""
+        fast = self.relaxation(held, bend)
+        if fast > 0:
+            self.now.h = min(self.now.h, DAMPED / fast)
+
+    def relaxation(self, cones: Mask, bend: Array) -> float:
+        """Largest rate at which the outputs of the chosen cones relax."""
         s = self.now.state
-        index = np.flatnonzero(held)
+        index = np.flatnonzero(cones)
         aa, ww = np.empty(index.size), np.empty((index.size, s.d, s.d))
         for i, g in enumerate(index):
             C = s.C[s.cones.offset[g] : s.cones.offset[g + 1]]
@@ -89,35 +117,42 @@ class Leaper:
             QC = Q.reshape(C.shape[0], -1) @ C if s.cones.lumped[g] else Q[:, None] * C
             S = s.cones.size[g] * (C.T @ QC)
             aa[i], ww[i] = S[-1, -1], S[:-1, :-1]
-        fast = stiffest(s.data.X, s.cones.S[index], aa, ww, bend)
-        if fast > 0:
-            self.now.h = min(self.now.h, DAMPED / fast)
+        return stiffest(s.data.X, s.cones.S[index], aa, ww, bend)
 
     def _relaxed_pull(self, held: Mask) -> Array:
         """Pull once held cones have come to rest."""
         now, s = self.now, self.now.state
-        if not held.any() or s.data.by_loss:
+        if not held.any() or s.data.by_loss or now.decay:
             return now.c.copy()
         index = np.flatnonzero(held)
         N = [s.cones.N[s.cones.n_offset[g] : s.cones.n_offset[g + 1]] for g in index]
         return relaxed_pull(s.data.X, s.cones.S[index], N, now.stiffness()[1], now.c)
 
-    def prepare(self, leap: Leap, end: float) -> float:
-        """Find a leap after which dormant neurons are still small; the position it reaches."""
+    def prepare(self, leap: Leap, end: float) -> float | None:
+        """Find a leap after which dormant neurons are still small; the position it reaches.
+
+        None where a neuron meets so many kinks at once that no leap gets past them.
+        """
         now, s, H = self.now, self.now.state, leap.length
         Z, ls = s.neurons()
         moved = ~leap.held[s.gid]
+        if now.decay:  # only what rests is held
+            _, _, V = now.velocities()
+            moved |= np.linalg.norm(V, axis=1) > 1e-9 * now.top
         bound = max(leap.log_tol, _log_half_sum(ls[moved]) + 0.7)
         patterns = s.U[s.gid]
         self.start = _Start(0.0, Z, ls, patterns, moved, self._relaxed_pull(leap.held))
         self.inside = self.start
         while True:
             self.Z, self.ls = Z.copy(), ls.copy()
-            self.V, self.events = self._carry(self.start, H, self.Z, self.ls)
-            if _log_half_sum(self.ls[moved]) <= bound or not math.isfinite(leap.log_tol):
+            self.V, self.events, reached = self._carry(self.start, H, self.Z, self.ls)
+            small = _log_half_sum(self.ls[moved]) <= bound or not math.isfinite(leap.log_tol)
+            if small and reached >= H:
                 break
-            H *= 0.5
+            H = 0.5 * min(H, reached)
             now.cost["rejected"] += 1
+            if now.t + H == now.t:
+                return None
         now.cost["leaps"] += 1
         now.cost["steps"] += 1
         self.length, self.reach = H, now.t + H
@@ -137,17 +172,32 @@ class Leaper:
         now.t = self.reach
         now.renew()
 
-    def _carry(self, start: _Start, H: float, Z: Array, ls: Array) -> tuple[Sides, Array]:
-        """Carry Z and ls in place from a point of the leap to H: patterns reached, and events."""
+    def _carry(self, start: _Start, H: float, Z: Array, ls: Array) -> tuple[Sides, Array, float]:
+        """Carry Z and ls in place from a point of the leap to H.
+
+        Returns patterns reached, events, and how far into the leap all neurons came.
+        """
         now, s = self.now, self.now.state
         V = np.empty_like(start.V)
         events = np.zeros((1 + 8 * V.shape[0] + 1000, 4))
         members = Members(np.arange(V.shape[0]), s.col, Z, ls)
         when, length = now.t + start.H, H - start.H
-        leap_all(
-            s.data, start.V, members, ~start.moved, start.c, length, when, now.policy, V, events
+        reached = leap_all(
+            s.data,
+            self.gram,
+            start.V,
+            members,
+            ~start.moved,
+            start.c,
+            length,
+            when,
+            now.policy,
+            V,
+            events,
         )
-        return V, events
+        if now.decay:
+            ls[start.moved] -= now.decay * min(length, reached)
+        return V, events, H if reached >= length else start.H + reached
 
     def _log_time(self, H: float) -> float:
         """log of the flow time H into the leap, during which L is constant."""
@@ -160,7 +210,7 @@ class Leaper:
         H = position - (self.reach - self.length)
         before = self.inside if self.inside.H <= H else self.start
         Z, ls = before.Z.copy(), before.ls.copy()
-        V, _ = self._carry(before, H, Z, ls)
+        V, *_ = self._carry(before, H, Z, ls)
         self.inside = before._replace(H=H, Z=Z.copy(), ls=ls.copy(), V=V)  # records come in order
         return Snapshot(position, Z, ls, self._log_time(H))
 
@@ -173,7 +223,14 @@ def _log_half_sum(ls: Array) -> float:
     return 2.0 * top + math.log(0.5 * float(np.sum(np.exp(2.0 * (ls - top)))))
 
 
-def leap_length(log_B: Array, rates: Array, K: float, rtol: float) -> tuple[Leap, float]:
+def leap_length(
+    log_B: Array,
+    rates: Array,
+    K: float,
+    rtol: float,
+    decay: float = 0.0,
+    speeds: Array | None = None,
+) -> tuple[Leap, float]:
     """The leap that dormant cones allow, and the length that held ones allow.
 
     Parameters
@@ -186,13 +243,18 @@ def leap_length(log_B: Array, rates: Array, K: float, rtol: float) -> tuple[Leap
         Change of D per unit of B.
     rtol : float
         Relative tolerance.
+    decay : float
+        Weight decay.
+    speeds : array, shape (G,), optional
+        With weight decay, how fast held cones move, relative to their sizes.
     """
     share = 0.1 * rtol
     dormant = np.ones(rates.size, dtype=bool)
     log_tol = -math.inf
     for _ in range(3):
         rho = float(rates[dormant].max(initial=0.0))
-        log_tol = math.log(share * rho / K) if rho > 0 and K > 0 else -math.inf
+        felt = rho > 0 and K > 0
+        log_tol = math.log(share) + math.log(rho) - math.log(K) if felt else -math.inf
         if K == 0.0:
             log_tol = math.inf
         smaller = dormant & (log_B <= log_tol)
@@ -203,13 +265,13 @@ def leap_length(log_B: Array, rates: Array, K: float, rtol: float) -> tuple[Leap
     held = ~dormant
     still, length = math.inf, math.inf
     if held.any():
-        fast = float(rates[held].max())
-        if fast > share * rho:
+        fast = float((rates if speeds is None else speeds)[held].max())
+        if fast > (share * rho if speeds is None else 0.0):
             still = share / fast
-    moving = dormant & (rates > 0) & np.isfinite(log_B)
+    moving = dormant & (rates > decay) & np.isfinite(log_B)
     if moving.any() and math.isfinite(log_tol):
         growth = log_tol - math.log(2 * moving.sum()) - log_B[moving]
-        length = max(0.0, float(np.min(growth / (2 * rates[moving]))))
+        length = max(0.0, float(np.min(growth / (2 * (rates[moving] - decay)))))
     return Leap(length, held, log_tol), still
 
 

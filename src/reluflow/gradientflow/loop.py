@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.gradientflow.mover import Mover, Snapshot, time_in_words
-from reluflow.gradientflow.stops import Stop, Threshold
+from reluflow.gradientflow.stops import Spent, Stop, Threshold
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
 from reluflow.runtime.plain import to_plain
@@ -54,10 +54,14 @@ class Loop:
         self.watches = [stop.watch(problem) for stop in stops]
         self.end, self.max_steps, self.max_seconds = end, max_steps, max_seconds
         self.checkpoint = checkpoint
+        for seconds in (max_seconds, *(stop.seconds for stop in stops if isinstance(stop, Spent))):
+            if seconds is not None:
+                checkpoint.within_budget(seconds)
         self.log_times: list[float] = []  # of the records
         self.handovers: list[dict[str, Any]] = []
         self.remarks: list[str] = []  # of movers that handed over
         self.final: Snapshot | None = None  # where the run ended, if that is inside a step
+        self.ended: Status | None = None  # how a run ended whose last state was kept
         self._resumed, self._before, self._began = False, 0.0, clock_time.monotonic()
 
     # ------------------------------------------------------------------ records
@@ -87,6 +91,8 @@ class Loop:
 
     def run(self, show: bool | str) -> Status:
         """Move until something ends the run; why it did."""
+        if self.ended is not None:  # before a kill, or a disk that was full
+            return self.ended
         self._began = clock_time.monotonic()
         mover, finite = self.mover, math.isfinite(self.end)
         status = None
@@ -111,10 +117,10 @@ class Loop:
                     self.checkpoint.write(self.pack())
         if status.code == "interrupted":
             self.checkpoint.write(self.pack())
-        else:
-            self.checkpoint.remove()
         if not status.ok:
             self._record_present(last=True)
+        if status.code != "interrupted":
+            self.checkpoint.end(partial(self.pack, status))
         return status
 
     def _budget_spent(self) -> Status | None:
@@ -234,8 +240,8 @@ class Loop:
         return replace(run, observables=observables, observable_dims=dims)
 
     # ------------------------------------------------------------------ checkpoints
-    def pack(self) -> dict[str, NDArray[Any]]:
-        """Everything the continuation depends on."""
+    def pack(self, ended: Status | None = None) -> dict[str, NDArray[Any]]:
+        """Everything the continuation depends on, or how the run ended."""
         mover = self.mover
         for watch in self.watches:
             watch.pause()
@@ -245,9 +251,12 @@ class Loop:
             "handovers": self.handovers,
             "remarks": self.remarks,
             "stops": [watch.memory for watch in self.watches],
+            "ended": None if ended is None else [ended.code, str(ended), ended.ok],
         }
         packed = {**self.recorder.pack(), **{f"mover.{k}": v for k, v in mover.pack().items()}}
         packed["log_times"] = np.array(self.log_times)
+        if self.final is not None:
+            packed |= {f"final.{k}": np.asarray(v) for k, v in self.final._asdict().items()}
         return {
             **packed,
             "about": np.array(json.dumps(about, default=to_plain)),
@@ -270,4 +279,10 @@ class Loop:
         for watch, memory in zip(self.watches, about["stops"], strict=True):
             watch.memory = memory
         self.log_times = [float(v) for v in packed["log_times"]]
+        if about.get("ended") is not None:
+            code, said, ok = about["ended"]
+            self.ended = Status(code, said, ok=ok)
+        if "final.Z" in packed:
+            position, log_time = float(packed["final.position"]), float(packed["final.log_time"])
+            self.final = Snapshot(position, packed["final.Z"], packed["final.ls"], log_time)
         self._resumed, self._before = True, float(packed["seconds"])

@@ -6,9 +6,8 @@ import math
 from collections import Counter
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.cones import State
 from reluflow.kernels.flow_arrival import arrive, arrive_bundle, empty_log, flush
 from reluflow.kernels.flow_field import contributions, field, stiffness
@@ -32,10 +31,12 @@ class Present:
         Relative error aimed at, per neuron and in f.
     policy : int
         What a neuron does on a ridge: ``codes.STAY`` or ``LEAVE``.
+    decay : float
+        Weight decay: all log-norms lose so much per unit of time.
     """
 
-    def __init__(self, state: State, rtol: float, policy: int) -> None:
-        self.state, self.rtol, self.policy = state, rtol, policy
+    def __init__(self, state: State, rtol: float, policy: int, decay: float = 0.0) -> None:
+        self.state, self.rtol, self.policy, self.decay = state, rtol, policy, decay
         self.t, self.log_time, self.h = 0.0, -math.inf, 0.0
         self.cost: Counter[str] = Counter(steps=0, leaps=0, rejected=0, landings=0, traces=0)
         self.events: list[Array] = []
@@ -48,6 +49,7 @@ class Present:
         s = self.state
         n = s.data.y.size
         self.f, self.c, self.D = np.empty(n), np.empty(n), np.empty((s.U.shape[0], s.d))
+        self._stiffness: tuple[float, Array] | None = None  # of these outputs, once asked for
         self.log_loss = field(s.data, s.cones, s.C, self.f, self.c, self.D)
         self.rates = lengths(self.D)
         safe = np.where(self.rates > 0, self.rates, 1.0)
@@ -73,38 +75,42 @@ class Present:
         with np.errstate(divide="ignore"):
             return np.log(B) + 2.0 * s.log_size
 
+    def velocities(self) -> tuple[Array, Array, Array]:
+        """Unit vectors, log-scales, and velocities M_u z - decay z of the unit vectors."""
+        Z, ls = self.state.neurons()
+        D = self.D[self.state.gid]
+        V = np.column_stack([Z[:, -1:] * D, np.sum(Z[:, :-1] * D, axis=1)])
+        return Z, ls, V - self.decay * Z
+
     def stiffness(self) -> tuple[float, Array]:
         """Change of D per unit of B, and |dc_k / df_k| of each sample."""
-        bend = np.empty_like(self.f)
-        return float(stiffness(self.state.data, self.f, self.c, bend)), bend
+        if self._stiffness is None:
+            bend = np.empty_like(self.f)
+            self._stiffness = float(stiffness(self.state.data, self.f, self.c, bend)), bend
+        return self._stiffness
 
     def renew(self) -> None:
         """Start columns afresh after neurons were brought up to date."""
         self.state.rebuild()
         self.look()
 
-    def settle(self, which: NDArray[np.int64], k: int, c: Array) -> None:
-        """Give neurons that stand on the kink of sample k (and are up to date) their patterns."""
-        s = self.state
-        V = s.U[s.gid[which]].copy()
-        events = np.zeros((1 + 4 * V.size, 4))
-        for i, j in enumerate(which):
-            log = empty_log(V.shape[1])
-            arrive(s.data, V[i], s.Z[j], c, k, self.t, log, self.policy)
-            s.ls[j] += normalise(s.Z[j])
-            flush(log, j, events)
-        self.note(events)
-        s.assign(which, V)
+    def settle(self, which: Indices, k: int, c: Array, D: Array | None = None) -> None:
+        """Give neurons that stand on the kink of sample k (and are up to date) their patterns.
 
-    def settle_bundle(self, which: NDArray[np.int64], k: int, c: Array, D: Array) -> None:
-        """As :meth:`settle`, for neurons of one cone that are near the kink of sample k.
-
-        ``D`` is the force of that cone. Each is taken to its own moment on the kink and back.
+        With the force D of their cone they are near it only, and each is taken to its own moment
+        on the kink and back.
         """
         s = self.state
         V = s.U[s.gid[which]].copy()
         events = np.zeros((1 + 4 * V.size, 4))
-        arrive_bundle(s.data, which, V, s.members, c, k, D, self.t, self.policy, events)
+        if D is not None:
+            arrive_bundle(s.data, which, V, s.members, c, k, D, self.t, self.policy, events)
+        else:
+            for i, j in enumerate(which):
+                log = empty_log(V.shape[1])
+                arrive(s.data, V[i], s.Z[j], c, k, self.t, log, self.policy)
+                s.ls[j] += normalise(s.Z[j])
+                flush(log, j, events)
         self.note(events)
         s.assign(which, V)
 

@@ -11,29 +11,35 @@ from numpy.typing import NDArray
 
 from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.cones import State
+from reluflow.gradientflow.implicit import ImplicitTrial
 from reluflow.gradientflow.landing import (
     WORTH,
+    Effects,
     bundle,
     company,
     correct,
     land,
     middle,
     must_stop,
-    passable,
 )
 from reluflow.gradientflow.leaper import Leaper
 from reluflow.gradientflow.mover import Handover, Snapshot, time_in_words, turning_of
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.trial import Trial
 from reluflow.gradientflow.unlocated import Unlocated
-from reluflow.kernels.codes import BRANCH, STAY
+from reluflow.kernels.codes import BRANCH, SQUARE, STAY
 from reluflow.kernels.flow_field import pull_at
 from reluflow.kernels.flow_types import Data
 
 LONGEST = 4.0  # most e-folds of growth in one step
+LOOKS = 16  # steps between two looks at the method
+STIFF, PAYS = 3.0, 30.0  # step times relaxation rate: explicit no longer, implicit still pays
+LARGEST = 20_000  # numbers in all columns, for implicit steps
 REBASE = 2.0  # a propagator is renewed once it may have grown by this many e-folds
 AT_ONCE = 1e-12  # part of a step within which a kink is met now, not after a step of that length
 NOBODY = np.empty(0, np.int64)
+FALL, PARTS = 4.0, 12  # of log L in one part of a quadrature of 1 / L, and most parts of a step
+GAUSS = np.polynomial.legendre.leggauss(10)  # nodes and weights on [-1, 1]
 _UNSURE = 8  # arrivals in a row after which the present pull is not trusted
 STEP_ERROR = 0.1  # error of steps in units of rtol, on the safe side
 MOST_ARRIVALS = 1000  # in a row, without time passing, and ten more for each neuron
@@ -70,6 +76,8 @@ class Solver(Present):
         What has been met at the start, as :func:`reluflow.gradientflow.cones.begin` gives it.
     bundles : bool
         Whether neurons that point the same way meet a kink as one.
+    decay : float
+        Weight decay.
     """
 
     kind = "located"
@@ -85,15 +93,23 @@ class Solver(Present):
         patient: bool = True,
         events: Array | None = None,
         bundles: bool = True,
+        decay: float = 0.0,
     ) -> None:
-        super().__init__(state, rtol, policy)
+        super().__init__(state, rtol, policy, decay)
         if events is not None:
             self.note(events)
         self.damped, self.patient, self.bundles = damped, patient, bundles
         self.trial, self.leaper = Trial(self), Leaper(self)
+        self.implicit = False  # whether steps are implicit now
+        self.explicit_until = 0  # number of steps before which no implicit one is tried
+        self.passed = 0.0  # way since the last look at :meth:`_choose_method`
         self.stuck = 0  # arrivals in a row without time passing
         self.landed, self.way = 0, 0.0  # landings of late; how far, in steps without landings
-        self.h = 0.05 / self.fastest if self.fastest > 0 else math.inf  # a cautious first step
+        fast = max(self.fastest, decay)
+        self.h = 0.05 / fast if fast > 0 else math.inf  # a cautious first step
+        if decay:  # f fades at once, and comes back at the rate of the tangent kernel
+            back = self.stiffness()[0] * float(np.sum(np.exp(self.log_sizes())))
+            self.h = min(self.h, 1.0 / back) if back > 0.0 else self.h
 
     @property
     def data(self) -> Data:
@@ -103,7 +119,7 @@ class Solver(Present):
     def renew(self) -> None:
         """Start columns afresh after neurons were brought up to date."""
         super().renew()
-        self.trial = Trial(self)
+        self.trial = ImplicitTrial(self) if self.implicit else Trial(self)
 
     # ------------------------------------------------------------------ moves
     def step(self, end: float) -> float | None:
@@ -111,9 +127,11 @@ class Solver(Present):
         limit = end - self.t
         leap = self.leaper.longest(limit)
         if leap is not None and math.isfinite(leap.length):
-            self.pending, self.way = None, self.way + 1.0
-            return self.leaper.prepare(leap, end)
-        if leap is not None or not math.isfinite(self.h):
+            reach = self.leaper.prepare(leap, end)
+            if reach is not None:
+                self.pending, self.way = None, self.way + 1.0
+                return reach
+        elif leap is not None or not math.isfinite(self.h):
             return math.inf
         taken = self._step(limit)
         if taken is None:
@@ -125,24 +143,27 @@ class Solver(Present):
 
     def _step(self, limit: float) -> Taken | None:
         """One accepted step of at most ``limit``; None if neurons stand on a kink now."""
+        if self.cost["steps"] % LOOKS == 0:
+            self._choose_method()
         s, trial = self.state, self.trial
         h = whole = self._accept(limit)
         trial.dense()
         which, arrivals, k = trial.scan(), NOBODY, -2
-        stop = must_stop(trial, which) if which.size else -1
-        if stop >= 0:
+        met = Effects.of(trial, which) if which.size else None
+        stop = met.must_stop(h) if met is not None else -1
+        if met is not None and stop >= 0:
             theta, k = float(trial.theta[stop]), int(trial.kink[stop])
             if theta <= min(AT_ONCE, 1e-3 * self.rtol) or theta * h <= 1e-15 * self.t:
                 self.landed += 1
                 self._arrive(company(trial, stop, k, s.C), k, self._pull_ahead())
                 return None
-            group = bundle(trial, which, stop) if self.bundles else NOBODY
-            shorter = self._pass(which) if group.size < WORTH else None
+            group = bundle(trial, met, stop) if self.bundles else NOBODY
+            shorter = self._pass(met) if group.size < WORTH else None
             if shorter is not None:
                 (h, which), k = shorter, -2
             else:
                 self.landed += 1
-                h, arrivals, which = self._land(group, stop, k, theta * h)
+                h, arrivals, which = self._land(met, group, stop, k)
         if which.size and correct(trial, which, h):
             which = np.setdiff1d(trial.scan(), arrivals)
         self.way += h / whole
@@ -150,29 +171,54 @@ class Solver(Present):
         self.take(taken)
         return taken
 
-    def _pass(self, which: Indices) -> tuple[float, Indices] | None:
+    def _choose_method(self) -> None:
+        """Implicit steps where explicit ones are as short as stability demands, while they pay.
+
+        An implicit step costs as much as some ten explicit ones; those of this pair are stable up
+        to about 6 / rate. Outputs under a square loss relax to a rest, from which leaps go on.
+        """
+        s, steps = self.state, self.cost["steps"]
+        if s.data.kind == SQUARE:
+            return
+        rate = self.leaper.relaxation(np.ones(s.U.shape[0], dtype=bool), self.stiffness()[1])
+        way, self.passed = self.passed, 0.0
+        if self.implicit:
+            if way * rate >= PAYS * LOOKS:
+                return
+            self.implicit, self.explicit_until = False, steps + 20 * LOOKS
+        elif self.h * rate < STIFF or steps < self.explicit_until or s.C.size > LARGEST:
+            return
+        else:
+            self.implicit = True
+        self.h = min(self.h, STIFF / rate)
+        self.trial = ImplicitTrial(self) if self.implicit else Trial(self)
+
+    def _pass(self, met: Effects) -> tuple[float, Indices] | None:
         """A shorter step that passes several kinks, if there is one: its length, who meets them."""
         trial = self.trial
-        h = passable(trial, which)
-        if np.sum(trial.theta[which] * trial.frame.h < h) < WORTH:
+        h = met.passable(trial.frame.h)
+        if np.sum(met.tau < h) < WORTH:
             return None
         trial.attempt(h)
         trial.dense()
         which = trial.scan()
-        if which.size and must_stop(trial, which) >= 0:
+        if must_stop(trial, which) >= 0:
             return None
         self.h = min(self.h, 3.0 * h)  # kinks are as dense ahead as here
         return h, which
 
-    def _land(self, group: Indices, stop: int, k: int, h: float) -> tuple[float, Indices, Indices]:
-        """End the step on a kink, at about h: its length, who arrives, who passes another."""
+    def _land(
+        self, met: Effects, group: Indices, stop: int, k: int
+    ) -> tuple[float, Indices, Indices]:
+        """End the step on a kink of a bundle: its length, who arrives, who passes another."""
         trial = self.trial
+        h = float(trial.theta[stop]) * trial.frame.h
         if group.size > 1:
-            mid = middle(trial, group)
+            mid = middle(trial, group, met.contributions(group))
             shorter = land(trial, mid, k, float(trial.theta[mid]) * trial.frame.h)
             group = np.sort(group)
             rest = np.setdiff1d(trial.scan(), group)
-            if not rest.size or must_stop(trial, rest) < 0:
+            if must_stop(trial, rest) < 0:
                 self.cost["bundles"] += 1
                 return shorter, group, rest
         h = land(trial, stop, k, h)
@@ -187,9 +233,9 @@ class Solver(Present):
         whole = h >= limit
         while (error := self.trial.attempt(h)) > 1.0:
             self.cost["rejected"] += 1
-            h *= max(0.2, 0.9 * error ** (-1 / 8))
+            h *= max(0.2, 0.9 * error ** (-1 / self.trial.order))
             whole = False
-        following = h * min(6.0, 0.9 * max(error, 1e-12) ** (-1 / 8))
+        following = h * min(6.0, 0.9 * max(error, 1e-12) ** (-1 / self.trial.order))
         self.h = following if not whole or following > h else max(following, self.h)
         return h
 
@@ -225,9 +271,12 @@ class Solver(Present):
         if step.which.size or self.state.data.by_loss:
             self.trial.sample()
         self.pending = step
+        self.passed += step.h
         self.stuck = 0
         self.cost["steps"] += 1
         self.cost["evaluations"] += 16
+        if self.implicit:
+            self.cost["implicit"] += 1
 
     def finish(self) -> None:
         """Move to the end of the prepared step."""
@@ -242,11 +291,15 @@ class Solver(Present):
         s, trial = self.state, self.trial
         h, which, arrivals, k = step
         moved = trial.trace(which, 1.0) if which.size else None
+        at_end = trial.field_at_end() if arrivals.size else None
         self.log_time = self._log_time_at(step, 1.0)
         self.t += h
         s.C[:] = trial.new
         s.wheel.path[:] += trial.ways
         s.growth += 1.05 * h * self.rates
+        if self.decay:
+            s.shrink(self.decay * h)
+            moved = moved and moved._replace(ls=moved.ls - self.decay * h)
         if moved is None and not arrivals.size:
             self.look()
             if (s.growth[s.cones.lumped] > REBASE).any() or self._far_from_unit():
@@ -254,11 +307,11 @@ class Solver(Present):
                 self.renew()
             return
         s.sync()
-        if arrivals.size:
-            c, D = trial.field_at_end()
+        if at_end is not None:
+            c, D = at_end
             g = s.gid[arrivals[0]]
             if arrivals.size > 1 and k >= 0 and s.U[g, k] != 0:
-                self.settle_bundle(arrivals, k, c, D[g])
+                self.settle(arrivals, k, c, D[g])
             else:
                 self.settle(arrivals, k, c)
         if moved is not None:
@@ -309,6 +362,8 @@ class Solver(Present):
         if which.size:
             moved = self.trial.trace(which, theta)
             Z[which], ls[which] = moved.Z, moved.ls
+        if self.decay:
+            ls -= self.decay * theta * step.h
         return Snapshot(self.t + theta * step.h, Z, ls, self._log_time_at(step, theta))
 
     def _log_time_at(self, step: Taken, theta: float) -> float:
@@ -316,12 +371,18 @@ class Solver(Present):
         h = step.h
         if not self.state.data.by_loss:
             return float(np.logaddexp(self.log_time, math.log(max(theta * h, 1e-320))))
-        x, w = np.polynomial.legendre.leggauss(10)
-        x = 0.5 * theta * (x + 1.0)
-        logs = np.array([self.trial.log_loss_at(v) for v in x])
-        terms = np.log(0.5 * theta * h * w) - logs
-        top = float(terms.max())
-        return float(np.logaddexp(self.log_time, top + math.log(np.sum(np.exp(terms - top)))))
+        # dt = ds / L: where log L falls far in a step its end alone counts, part by part
+        fall = abs(self.trial.log_loss_at(0.0) - self.trial.log_loss_at(theta))
+        parts = np.arange(1.0, min(max(math.ceil(fall / FALL), 1), PARTS) + 1.0)
+        cuts = theta * np.append(np.maximum(1.0 - FALL * (parts - 1.0) / max(fall, FALL), 0.0), 0.0)
+        widths = cuts[:-1] - cuts[1:]
+        x, w = GAUSS
+        x = (cuts[1:, None] + 0.5 * widths[:, None] * (x + 1.0)).ravel()
+        weights = (0.5 * h * widths[:, None] * w).ravel()
+        logs = self.trial.log_loss_at(x)
+        low = float(logs.min())
+        total = float(weights @ np.exp(low - logs))
+        return float(np.logaddexp(self.log_time, math.log(max(total, 1e-320)) - low))
 
     # ------------------------------------------------------------------ handing over
     def handover(self) -> Handover | None:
@@ -346,7 +407,7 @@ class Solver(Present):
     def _go_on(self, reason: str) -> Handover:
         """Hand neurons, clocks and counts over to a mover that does not locate kinks."""
         rtol = min(math.sqrt(self.rtol), MOST_RTOL)
-        mover = Unlocated(self.data, *self.state.neurons(), rtol, self.damped)
+        mover = Unlocated(self.data, *self.state.neurons(), rtol, self.damped, self.decay)
         mover.t, mover.log_time, mover.events = self.t, self.log_time, self.events
         mover.cost.update(self.cost)
         mover.since = f"From {time_in_words(self)} on, {reason}, kinks"
@@ -354,7 +415,13 @@ class Solver(Present):
 
     # ------------------------------------------------------------------ for stops
     def gradient(self) -> float:
-        """Largest norm over cones of the subgradient of minimal norm, at most |D_u| sqrt(2 B_u)."""
+        """Largest norm over cones of the subgradient of minimal norm, at most |D_u| sqrt(2 B_u).
+
+        With weight decay, the norm of that of the penalised loss.
+        """
+        if self.decay:
+            _, ls, V = self.velocities()
+            return float(np.linalg.norm(np.exp(ls)[:, None] * V))
         with np.errstate(divide="ignore"):
             log_grad = np.log(self.rates) + 0.5 * (self.log_sizes() + math.log(2.0))
         return math.exp(float(np.max(log_grad, initial=-math.inf)))
@@ -362,6 +429,12 @@ class Solver(Present):
     def grows(self, rate: float) -> bool:
         """Whether a neuron grows, or still turns, at more than this rate."""
         s = self.state
+        if self.decay:
+            Z, _, V = self.velocities()
+            growth = np.sum(Z * V, axis=1)
+            turning = np.linalg.norm(V - growth[:, None] * Z, axis=1)
+            rising = (self.rates - self.decay > rate)[s.gid]  # others shrink wherever they turn
+            return bool(((growth > rate) | (rising & (turning > rate))).any())
         members = np.flatnonzero((self.rates > rate)[s.gid])
         if not members.size:
             return False
@@ -378,14 +451,22 @@ class Solver(Present):
         """Error that steps leave in the rates and in the gradient.
 
         Steps of relative error e move f by about e B, B half the squared norm, the rates by e K B,
-        K the stiffness of the pull, and the subgradient by e K B^(3/2).
+        K the stiffness of the pull, and the subgradient by e K B^(3/2). At rest sum_k c_k f_k = 0;
+        where the terms do not cancel weights grow for ever, and no small velocity is a rest.
         """
+        terms = self.c * self.f
+        if self.data.kind != SQUARE and float(terms.sum()) > 0.5 * float(np.abs(terms).sum()):
+            return 0.0, 0.0
         B = float(np.sum(np.exp(self.log_sizes())))
         noise = STEP_ERROR * self.rtol * self.stiffness()[0] * B
         return noise, noise * math.sqrt(B)
 
     def turning(self) -> tuple[float, float]:
         """Rates at which log |theta| grows and the direction theta/|theta| moves."""
+        if self.decay:
+            Z, ls, V = self.velocities()
+            scale = np.exp(ls - ls.max())[:, None]
+            return turning_of(scale * Z, scale * V)
         log_B, s = self.log_sizes(), self.state
         keep = (log_B > np.max(log_B) - 60.0)[s.gid]
         Z, ls = s.neurons()
@@ -412,7 +493,10 @@ class Solver(Present):
         arrays: dict[str, NDArray[Any]] = {"Z": s.Z, "ls": s.ls, "U": s.U, "gid": s.gid}
         events = np.vstack([np.empty((0, 4)), *self.events])
         numbers += [float(self.stuck), float(self.landed), self.way]
+        numbers += [float(self.implicit), float(self.explicit_until), self.passed]
         more = {"C": s.C, "growth": s.growth, "events": events, "numbers": np.array(numbers)}
+        if self.decay:  # sizes relative to each other have been rounded at every step
+            more |= {"Q": s.cones.Q, "log_size": s.log_size}
         return {**arrays, **more}
 
     def unpack(self, packed: Mapping[str, NDArray[Any]]) -> None:
@@ -423,11 +507,16 @@ class Solver(Present):
         state._keys = {u.tobytes(): g for g, u in enumerate(state.U)}
         state.rebuild()
         state.C[:], state.growth[:] = packed["C"], packed["growth"]
+        if self.decay:
+            state.cones.Q[:], state.log_size[:] = packed["Q"], packed["log_size"]
+            state.shrink(0.0)
         state.wind()
         self.state = state
         self.look()
-        self.trial = Trial(self)
         numbers = [float(v) for v in packed["numbers"]]
+        self.implicit = bool(numbers[9])
+        self.explicit_until, self.passed = int(numbers[10]), numbers[11]
+        self.trial = ImplicitTrial(self) if self.implicit else Trial(self)
         self.t, self.log_time, self.h, self.scale, self.top, self.leaper.still = numbers[:6]
         self.stuck, self.landed, self.way = int(numbers[6]), int(numbers[7]), numbers[8]
         self.events = [packed["events"]]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluflow.arrays import Array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.mover import Mover, exp_in_words, time_in_words
 from reluflow.network import Network
@@ -220,6 +221,7 @@ def _lasting_repr(value: object) -> str:
     return repr(value)
 
 
+@check_arguments
 def loss_below(value: float | None = None, *, log: float | None = None) -> Stop:
     """Stop when the loss reaches ``value``, or exp(``log``) for values no float holds."""
     if (value is None) == (log is None):
@@ -229,11 +231,13 @@ def loss_below(value: float | None = None, *, log: float | None = None) -> Stop:
     return Loss(math.log(value) if value is not None else float(log or 0.0))
 
 
+@check_arguments
 def stationary(tol: float = 1e-10) -> Stop:
     """Stop when the subgradient of minimal norm is below ``tol`` and no neuron grows."""
     return Stationary(tol)
 
 
+@check_arguments
 def settled(tol: float = 1e-4) -> Stop:
     """Stop when the direction of all weights has settled (losses with no minimum)."""
     return Settled(tol)

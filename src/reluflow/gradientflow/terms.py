@@ -12,14 +12,22 @@ from reluflow.kernels.flow_types import N_NODES, Data, Method
 from reluflow.problem import Problem
 
 
-def data_of(problem: Problem, clock: str) -> Data:
-    """Arrays of a problem; ``clock="loss"`` divides the pull by the loss."""
+def data_of(problem: Problem, clock: str, decay: float = 0.0) -> Data:
+    """Arrays of a problem; ``clock="loss"`` divides the pull by the loss.
+
+    With weight decay weights stay finite and the clock is time.
+    """
     if clock not in ("time", "loss"):
         raise ReluflowError(f"clock must be 'time' or 'loss', got {clock!r}")
     if clock == "loss" and not problem.loss.margin:
         raise ReluflowError(
             f"clock='loss' is for losses that vanish at infinity (logistic, exponential), "
             f"got {problem.loss.name}: use clock='time'"
+        )
+    if clock == "loss" and decay:
+        raise ReluflowError(
+            f"clock='loss' is for weights that grow for ever, got weight_decay={decay:g}: use "
+            "clock='time'"
         )
     if problem.loss.kernel < 0:
         raise ReluflowError(f"flow has no kernel for the loss {problem.loss.name!r}")

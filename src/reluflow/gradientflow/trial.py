@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -10,18 +11,29 @@ from reluflow.arrays import Array, Indices
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.terms import method
 from reluflow.kernels import flow_step as rk
-from reluflow.kernels.flow_field import field, outputs, pull_at
+from reluflow.kernels.flow_field import field, outputs
 from reluflow.kernels.flow_members import starts
 from reluflow.kernels.flow_path import coefficients
 from reluflow.kernels.flow_scan import scan
 from reluflow.kernels.flow_trace import trace_some
-from reluflow.kernels.flow_types import N_NODES, Dense, Frame, Meetings, Rules, Traced
+from reluflow.kernels.flow_types import (
+    N_NODES,
+    Cones,
+    Corrections,
+    Dense,
+    Frame,
+    Meetings,
+    Rules,
+    Traced,
+)
 
 LOCAL = 0.02  # tolerance of one step in units of rtol
 
 
 class Trial:
     """Storage and result of a step; nothing of the present is changed."""
+
+    order = 8  # power of the step in its error
 
     def __init__(self, now: Present) -> None:
         self.now, self.method = now, method()
@@ -33,25 +45,33 @@ class Trial:
         self.work, self.spare = np.empty((N, width)), np.empty((N, width))
         self.field = np.empty(n), np.empty(n), np.empty((G, s.d))  # f, c, D of a stage
         self.extra = np.zeros((self.method.times.size, n))
+        self.corrections = Corrections(self.extra, np.empty(0))
         self.theta, self.kink = np.empty(s.gid.size), np.empty(s.gid.size, np.int64)
         self.ways = np.zeros(s.wheel.path.size)
         self.cn, self.logs = np.zeros((1, n)), np.zeros(N_NODES)
+        self.sampled = False
 
     # ------------------------------------------------------------------ columns
     def attempt(self, h: float) -> float:
         """Step by h; the error in units of the tolerance."""
         now, s = self.now, self.now.state
         self.frame = Frame(now.unit, now.rates, h, now.t)
+        if now.decay:
+            fade = np.exp(-2.0 * now.decay * h * self.method.times)
+            self.corrections = Corrections(self.extra, fade)
         self._stages(1, 13, self.v, self.new)
         growth = s.growth + h * now.rates
         error = rk.step_error(
             s.cones, self.method, self.frame, s.C, self.new, self.K, growth, self.work, self.spare
         )
         error /= LOCAL * now.rtol
+        if now.decay and not np.isfinite(self.new).all():  # a fading f may let a long step explode
+            return 1e10
         return error if math.isfinite(error) else 1e10
 
     def dense(self) -> None:
         """Prepare dense output."""
+        self.sampled = False
         self._stages(13, 16, self.spare, self.work)
         K, F = self.K.reshape(16, -1), self.F.reshape(8, -1)
         coefficients(self.now.state.C.ravel(), self.v.ravel(), K, self.method.D, self.frame.h, F)
@@ -63,7 +83,7 @@ class Trial:
             s.cones,
             self.method,
             self.frame,
-            self.extra,
+            self.corrections,
             first,
             last,
             s.C,
@@ -74,12 +94,23 @@ class Trial:
         )
 
     def sample(self) -> None:
-        """Sample the pull, and log L, at nodes within the step."""
+        """Sample the pull, and log L, at nodes within the step, once for each step."""
+        if not self.sampled:
+            self.sampled = True
+            self._sample()
+
+    def _sample(self) -> None:
         s = self.now.state
         cn = np.empty((N_NODES, s.data.y.size))
-        rk.sample_pull(
-            s.data, s.cones, self.method, self.frame, self.extra, self.F, self.work, cn, self.logs
-        )
+        given = s.data, s.cones, self.method, self.frame, self.corrections
+        rk.sample_pull(*given, self.F, self.work, cn, self.logs)
+        self._keep_coefficients(cn)
+
+    def keep(self, pulls: Array) -> None:
+        """Hold the pull by its values at the nodes."""
+        self._keep_coefficients(self.method.fit @ pulls)
+
+    def _keep_coefficients(self, cn: Array) -> None:
         heard = (np.abs(cn) > 3e-16 * np.max(np.abs(cn), axis=0)).any(axis=1)
         self.cn = cn[: 1 + np.max(np.flatnonzero(heard), initial=0)]  # the rest is rounding
 
@@ -90,24 +121,30 @@ class Trial:
         rk.at(s.cones, self.frame, self.F, theta, C)
         return C
 
+    def _cones_at(self, theta: float) -> Cones:
+        """Cones at a fraction of the step: weight decay has lowered their sizes."""
+        now = self.now
+        if not now.decay:
+            return now.state.cones
+        fade = math.exp(-2.0 * now.decay * theta * self.frame.h)
+        return now.state.cones._replace(size=now.state.cones.size * fade)
+
     def outputs_at(self, theta: float) -> Array:
         """f on the samples at a fraction of the step."""
         s = self.now.state
         f = np.empty(s.data.y.size)
-        outputs(s.data, s.cones, self.columns_at(theta), f)
+        outputs(s.data, self._cones_at(theta), self.columns_at(theta), f)
         return f
 
-    def log_loss_at(self, theta: float) -> float:
-        """log L at a fraction of the step, once sampled."""
-        out = np.empty(1)
-        pull_at(self.logs[:, None], theta, out)
-        return float(out[0])
+    def log_loss_at(self, theta: Any) -> Any:
+        """log L at fractions of the step, once sampled."""
+        return np.polynomial.chebyshev.chebval(2.0 * np.asarray(theta) - 1.0, self.logs)
 
     def field_at_end(self) -> tuple[Array, Array]:
         """Pull and forces at the end of the step."""
         s = self.now.state
         f, c, D = (np.empty_like(v) for v in self.field)
-        field(s.data, s.cones, self.new, f, c, D)
+        field(s.data, self._cones_at(1.0), self.new, f, c, D)
         return c, D
 
     # ------------------------------------------------------------------ neurons

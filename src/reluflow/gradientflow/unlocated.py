@@ -56,6 +56,8 @@ class Unlocated:
         Error aimed at in one step.
     damped : bool
         Whether steps are kept short enough to let what relaxes fastest relax below rtol.
+    decay : float
+        Weight decay.
     """
 
     kind = "unlocated"
@@ -64,15 +66,23 @@ class Unlocated:
     reach: float  # where the prepared step ends
     since = "Kinks"  # beginning of the remark: of which time and why, after a handover
 
-    def __init__(self, data: Data, Z: Array, ls: Array, rtol: float, damped: bool = False) -> None:
-        self.data, self.rtol, self.damped = data, rtol, damped
+    def __init__(
+        self,
+        data: Data,
+        Z: Array,
+        ls: Array,
+        rtol: float,
+        damped: bool = False,
+        decay: float = 0.0,
+    ) -> None:
+        self.data, self.rtol, self.damped, self.decay = data, rtol, damped, decay
         self.XT = np.ascontiguousarray(data.X.T)
         self.Z, self.ls = Z, ls.copy()
         self._rescale()
         self.t, self.log_time, self.last_error = 0.0, -math.inf, 1.0
         self.cost: Counter[str] = Counter(steps=0, rejected=0, evaluations=0)
         self.events: list[Array] | None = None
-        self.rate = self.velocity(self.Z)
+        self.rate = self._velocity(self.Z)
         self.log_loss = self._log_loss
         fast = np.max(np.linalg.norm(self.rate, axis=1), initial=0.0)
         self.h = 0.01 / fast if fast > 0 else math.inf
@@ -97,6 +107,11 @@ class Unlocated:
         forward(H, outer, self.data.leak, f)
         return H, f
 
+    def _velocity(self, Z: Array) -> Array:
+        """:meth:`velocity` less what weight decay takes."""
+        V = self.velocity(Z)
+        return V - self.decay * Z if self.decay else V
+
     def velocity(self, Z: Array) -> Array:
         """(a D, <w, D>) of every neuron, slopes from the present signs."""
         H, self.f = self.outputs(Z)
@@ -117,7 +132,7 @@ class Unlocated:
         with np.errstate(over="ignore", invalid="ignore"):
             for row in (*self.pair.A[1:], self.pair.B):
                 old, new = new, self.Z + h * _weighted_sum(row, K)
-                K.append(self.velocity(new))
+                K.append(self._velocity(new))
                 logs.append(self._log_loss)
             e2 = np.sum((h * _weighted_sum(self.pair.E, K)) ** 2, axis=1)
             size2 = np.maximum(np.sum(new**2, axis=1), 1e-300)
@@ -283,9 +298,10 @@ class Smooth(Unlocated):
         rtol: float,
         damped: bool,
         activation: SmoothedRelu,
+        decay: float = 0.0,
     ) -> None:
         self.activation = activation
-        super().__init__(data, Z, ls, rtol, damped)
+        super().__init__(data, Z, ls, rtol, damped, decay)
 
     def remark(self) -> str:
         """How the error was kept small."""

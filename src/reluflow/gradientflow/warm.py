@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from reluflow._compiled import is_compiled
+
 NOTE = "compiling kernels (first use only)"
 
 
@@ -40,18 +42,10 @@ def largest_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
     step = data, cones, frame, Dense(three, two), members
     met, out = Meetings(one, index), Traced(two, one, signs, two)
     return [
-        (leap_all, (data, signs, members, flags, one, 1.0, 0.0, 0, signs, two)),
+        (leap_all, (data, two, signs, members, flags, one, 1.0, 0.0, 0, signs, two)),
         (trace_some, (data, method(), *step[1:], met, index, 1.0, rules, out, two)),
         (scan, (*step, index, wheel, rules, one, index, met)),
     ]
-
-
-def is_compiled(kernel: Any) -> bool:
-    """Whether the cache has a version of a kernel, made from the present source."""
-    try:
-        return bool(kernel._cache._cache_file._load_index())
-    except AttributeError:  # no cache to fill
-        return True
 
 
 class FlowKernels:

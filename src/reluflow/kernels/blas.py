@@ -1,11 +1,20 @@
-"""Element-wise passes between the two matrix products of a wide-d gradient step."""
+r"""Element-wise passes between the two matrix products of a wide-d gradient step.
 
-from numba import njit
+With H = X W^T from the first product,
+
+.. math:: f_k = \sum_j a_j \phi(H_{kj}), \qquad a_j' = \sum_k c_k \phi(H_{kj}), \qquad
+          w_j' = a_j D_j, \quad D = B^T X, \quad B_{kj} = c_k \phi'(H_{kj})
+
+and the second product is B^T X. Each pass goes through H once and `backward` leaves B in its place:
+H is the largest array of the step, and memory, not arithmetic, is what these passes cost.
+"""
+
+from reluflow._compiled import njit
 
 
 @njit(cache=True)
 def forward(H, outer, leak, f):
-    """f_k = sum_j outer_j phi(H_kj) for H = X W^T (n, m)."""
+    """f_k = sum_j outer_j phi(H_kj) for H = X W^T (n, m); outer_j is a_j times its unit squared."""
     n, m = H.shape
     for k in range(n):
         total = 0.0

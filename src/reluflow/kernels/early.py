@@ -1,17 +1,65 @@
-"""Loops over neurons for the frozen-pull paths of `early_path`."""
+r"""Loops over neurons for the frozen-pull paths of kernels.early_path.
+
+Each neuron of a silent network is alone: w' = a D_u(w), a' = <w, D_u(w)> with one pull c for all
+(see kernels.early_path). The three questions asked of such paths are `align_all` (where do they
+end?), `early_all` (where are they at given times?) and `ride_all` (a step of the limit process,
+sides remembered between two steps).
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from reluflow._compiled import njit
 from reluflow.kernels import early_path as path
 from reluflow.kernels.codes import UNRESOLVED, EventKind
+from reluflow.kernels.early_face import Frozen
 from reluflow.kernels.early_path import EVENTS, HIT, OFFSET, UNKNOWN, run
-from reluflow.kernels.inner import inner
+from reluflow.kernels.inner import inlined, inner
 
-SIZE, FOUND = 8, 9  # what is found out about a neuron: as for its path, then its log norm
 KINDS = 1 + len(EventKind)  # the code 0 is not used
+SIZE, FOUND = 8, 9  # what is found out about a neuron: as for its path, then its log norm
+
+
+class Starts(NamedTuple):
+    """Where m neurons start, and what they remember."""
+
+    W: np.ndarray  # (m, d)
+    a: np.ndarray  # (m,)
+    sides: np.ndarray | None  # (m, n) brought to the end; None when none is remembered
+    hold: np.ndarray  # (m,) who stays at repelling hyperplanes
+
+
+class Data(NamedTuple):
+    """The samples and their pull."""
+
+    X: np.ndarray  # (n, d)
+    c: np.ndarray  # (n,)
+    leak: float
+    floor: float  # "no pull" is measured against the sum of |c_k||x_k|, or this if larger
+
+
+class Question(NamedTuple):
+    """What is to be found out about each path."""
+
+    times: np.ndarray  # (T,) ascending times at which states are wanted; empty: go to the end
+    value: float  # the cosine with the limit direction whose time is asked for
+    again: bool  # look for it in a second run where it needs the limit direction
+    keep: bool  # keep the events
+    most: int  # events of one neuron after which its path counts as unresolved
+
+
+class Answer(NamedTuple):
+    """What was found out; filled by `_follow`."""
+
+    found: np.ndarray  # (m, FOUND)
+    V: np.ndarray  # (m, d) limit directions, or directions of w at the last time
+    states: np.ndarray  # (m, T, d + 2) w, a, log norm as in `run`
+    counts: np.ndarray  # (m, KINDS) events by code
+    first: np.ndarray  # (m + 1,) with ``keep``, the events of neuron j are log[first[j]:first[j+1]]
+    log: np.ndarray  # (capacity, 3) time, sample, kind
 
 
 @inner
@@ -24,7 +72,7 @@ def _unit(w, a, out):
         for i in range(w.size):
             out[i] = 0.0
         return 0.0, 0.0
-    total = (a / top) ** 2
+    total = (a / top) ** 2  # divided first: the square of a tiny weight is no float
     for i in range(w.size):
         out[i] = w[i] / top
         total += out[i] * out[i]
@@ -34,41 +82,31 @@ def _unit(w, a, out):
     return a / top / norm, np.log(top) + np.log(norm)
 
 
-@njit(cache=True)
-def _follow(
-    j,
-    W,
-    a,
-    sides,
-    X,
-    c,
-    leak,
-    hold,
-    floor,
-    times,
-    value,
-    again,
-    keep,
-    most,
-    found,
-    V,
-    states,
-    counts,
-    first,
-    log,
-):
-    """Follow neurons j, j + 1, ... to their ends, or past the last of ``times``.
+@inlined
+def _direction_at_end(state, v):
+    """Write the direction of w of a state (w, a, log unit) into v: (log unit, log|w| in it)."""
+    d, square = v.size, 0.0
+    for i in range(d):
+        v[i] = state[i]
+        square += v[i] * v[i]
+    size = np.sqrt(square)
+    for i in range(d):
+        v[i] /= size if size > 0.0 else np.nan
+    return state[d + 1], np.log(size)
 
-    ``sides`` (m, n), or (0, n) when none is remembered, is brought to the end. ``hold`` (m,) says
-    who stays at repelling hyperplanes. What counts as no pull is measured against the sum of
-    |c_k||x_k|, or ``floor`` if larger. With ``again`` the time of the cosine ``value`` is looked
-    for in a second run where it needs the limit direction. Written are ``found`` (m, FOUND), limit
-    directions V (m, d), ``states`` (m, T, d + 2) as in `run`, ``counts`` (m, KINDS) of events by
-    code, and with ``keep`` the events of neuron i as rows first[i]:first[i + 1] of ``log``. OFFSET
-    counts from the size of the start; when there are times, V and OFFSET are direction of w and
-    log|w| at the last one. Returns the neuron to go on with when ``log`` has no
-    room for ``most`` events more.
+
+@njit(cache=True)
+def _follow(j, starts, data, ask, answer):
+    """Follow neurons j, j + 1, ... to their ends, or past the last of the times asked for.
+
+    OFFSET counts from the size of the start; when there are times, V and OFFSET are direction of w
+    and log|w| at the last one. Returns the neuron to go on with when the log has no place for
+    ``most`` events more.
     """
+    W, a, sides, hold = starts
+    X, c, leak, floor = data
+    times, value, again, keep, most = ask
+    found, V, states, counts, first, log = answer
     (n, d), m = X.shape, a.size
     xn, w, u, total = np.empty(n), np.empty(d), np.empty(n, np.int64), 0.0
     for k in range(n):
@@ -77,14 +115,14 @@ def _follow(
             square += X[k, i] * X[k, i]
         xn[k] = np.sqrt(square)
         total += abs(c[k]) * xn[k]
-    data = (X, c, leak, xn, max(total, floor))
+    frozen = Frozen(X, c, leak, xn, max(total, floor))
     while j < m and first[j] + most <= log.shape[0]:
         events = log[first[j] : first[j] + most]
-        for turn in range(2):
+        for turn in range(2):  # the second with the limit direction known from the first
             b, found[j, SIZE] = _unit(W[j], a[j], w)
             for k in range(n):
                 u[k] = sides[j, k] if sides.shape[0] > 0 else UNKNOWN
-            run(w, b, u, data, hold[j], times, states[j], V[j], value, turn > 0, events, found[j])
+            run(w, b, u, frozen, hold[j], times, states[j], V[j], value, turn > 0, events, found[j])
             if not again or found[j, 0] == UNRESOLVED or not np.isnan(found[j, HIT]):
                 break
         for k in range(n):
@@ -93,16 +131,11 @@ def _follow(
         count = int(found[j, EVENTS])
         for i in range(count):
             counts[j, int(events[i, 2])] += 1
+        # without ``keep`` the next neuron writes its events over these
         first[j + 1] = first[j] + (count if keep else 0)
         if times.size > 0:
-            square = 0.0
-            for i in range(d):
-                V[j, i] = states[j, times.size - 1, i]
-                square += V[j, i] * V[j, i]
-            size = np.sqrt(square)
-            for i in range(d):
-                V[j, i] /= size if size > 0.0 else np.nan
-            found[j, OFFSET] = states[j, times.size - 1, d + 1] + found[j, SIZE] + np.log(size)
+            unit, size = _direction_at_end(states[j, times.size - 1], V[j])
+            found[j, OFFSET] = unit + found[j, SIZE] + size
         else:
             found[j, OFFSET] += found[j, SIZE]
         j += 1
@@ -116,77 +149,99 @@ def _fixed(x):
     return out
 
 
-def _follow_all(W, a, sides, X, c, leak, hold, floor, times, value, again, keep, most):
-    """Follow every neuron: found, V, states, counts, first and log of `_follow`."""
-    (m, d), n = W.shape, X.shape[0]
-    found, V = np.empty((m, FOUND)), np.empty((m, d))
-    states = np.full((m, times.size, d + 2), np.nan)
-    counts, first = np.zeros((m, KINDS), np.int64), np.zeros(m + 1, np.int64)
-    log = np.empty((most + (4 * m if keep else 0), 3))
-    if sides is None:
-        sides = np.empty((0, n), np.int8)
-    W, a, X, c, hold, times = map(_fixed, (W, a, X, c, hold, times))
+def _follow_all(starts, data, ask):
+    """Follow every neuron; ``starts.sides`` of None remembers nothing."""
+    (m, d), n = starts.W.shape, data.X.shape[0]
+    W, a, X, c, hold, times = map(
+        _fixed, (starts.W, starts.a, data.X, data.c, starts.hold, ask.times)
+    )
+    sides = np.empty((0, n), np.int8) if starts.sides is None else starts.sides
+    # plain tuples: the types of records take Numba some microseconds more to find out
+    given = (W, a, sides, hold), (X, c, data.leak, data.floor), (times, *ask[1:])
+    answer = Answer(
+        found=np.empty((m, FOUND)),
+        V=np.empty((m, d)),
+        states=np.full((m, times.size, d + 2), np.nan),
+        counts=np.zeros((m, KINDS), np.int64),
+        first=np.zeros(m + 1, np.int64),
+        log=np.empty((ask.most + (4 * m if ask.keep else 0), 3)),
+    )
     j = 0
     while j < m:
-        j = _follow(
-            j,
-            W,
-            a,
-            sides,
-            X,
-            c,
-            leak,
-            hold,
-            floor,
-            times,
-            value,
-            again,
-            keep,
-            most,
-            found,
-            V,
-            states,
-            counts,
-            first,
-            log,
-        )
+        j = _follow(j, *given, tuple(answer))
         if j < m:
-            log = np.concatenate([log, np.empty((log.shape[0], 3))])
-    return found, V, states, counts, first, log
+            more = np.empty((answer.log.shape[0], 3))
+            answer = answer._replace(log=np.concatenate([answer.log, more]))
+    return answer
 
 
-def align_all(W, a, X, c, leak, hold, value, keep, most):
+def align_all(
+    W: np.ndarray,
+    a: np.ndarray,
+    X: np.ndarray,
+    c: np.ndarray,
+    leak: float,
+    hold: bool,
+    value: float,
+    keep: bool,
+    most: int,
+) -> tuple[Any, ...]:
     """Run every neuron to its end; ``most`` bounds the events of one neuron.
 
     Returns ends, signs, numbers (growth, offset, time of the cosine, time of the last event),
     limit directions, counts of events by kind, and the events of neuron j (if ``keep``) as rows
     first[j]:first[j+1] of times, samples and kinds.
     """
-    found, V, _, counts, first, log = _follow_all(
-        W, a, None, X, c, leak, np.full(len(a), hold), 0.0, np.empty(0), value, True, keep, most
+    answer = _follow_all(
+        Starts(W, a, None, np.full(len(a), hold)),
+        Data(X, c, leak, 0.0),
+        Question(np.empty(0), value, True, keep, most),
     )
+    found, first = answer.found, answer.first
     ends, signs = found[:, path.END].astype(np.int8), found[:, path.SIDE].astype(np.int8)
     numbers = found[:, [path.GROWTH, OFFSET, HIT, path.LAST]].T.copy()
-    times, samples, kinds = log[: first[-1]].T
+    times, samples, kinds = answer.log[: first[-1]].T
     paths = (first, times.copy(), samples.astype(np.int32), kinds.astype(np.int8))
-    return ends, signs, numbers, V, counts, paths
+    return ends, signs, numbers, answer.V, answer.counts, paths
 
 
-def early_all(W, a, X, c, leak, hold, times, most):
+def early_all(
+    W: np.ndarray,
+    a: np.ndarray,
+    X: np.ndarray,
+    c: np.ndarray,
+    leak: float,
+    hold: bool,
+    times: np.ndarray,
+    most: int,
+) -> tuple[Any, ...]:
     """States of every neuron at ascending times, and which neurons never move.
 
     Returns W (T, m, d), a (T, m) and log norms (T, m); NaN where a path could not be followed.
     """
     d = W.shape[1]
-    found, _, states, *_ = _follow_all(
-        W, a, None, X, c, leak, np.full(len(a), hold), 0.0, times, 0.5, False, False, most
+    answer = _follow_all(
+        Starts(W, a, None, np.full(len(a), hold)),
+        Data(X, c, leak, 0.0),
+        Question(times, 0.5, False, False, most),
     )
-    states = states.swapaxes(0, 1)
-    moves = found[:, path.PIECES] > 0
-    return states[..., :d].copy(), states[..., d].copy(), states[..., d + 1] + found[:, SIZE], moves
+    states, size = answer.states.swapaxes(0, 1), answer.found[:, SIZE]
+    moves = answer.found[:, path.PIECES] > 0
+    return states[..., :d].copy(), states[..., d].copy(), states[..., d + 1] + size, moves
 
 
-def ride_all(V, s, U, X, c, leak, hold, floor, t, most):
+def ride_all(
+    V: np.ndarray,
+    s: np.ndarray,
+    U: np.ndarray,
+    X: np.ndarray,
+    c: np.ndarray,
+    leak: float,
+    hold: np.ndarray,
+    floor: float,
+    t: float,
+    most: int,
+) -> tuple[Any, ...]:
     """Balanced neurons (v, s) after a time t (inf: at their end), sides remembered in U (m, n).
 
     ``hold`` (m,) says who stays at repelling hyperplanes. What counts as no pull is measured
@@ -196,8 +251,11 @@ def ride_all(V, s, U, X, c, leak, hold, floor, t, most):
     """
     times = np.empty(0) if np.isinf(t) else np.full(1, float(t))
     sides = U.copy()
-    found, out, *_ = _follow_all(
-        V, s, sides, X, c, leak, hold, floor, times, 0.5, False, False, most
+    answer = _follow_all(
+        Starts(V, s, sides, hold),
+        Data(X, c, leak, floor),
+        Question(times, 0.5, False, False, most),
     )
+    found = answer.found
     ends, growth = found[:, path.END].astype(np.int8), found[:, path.GROWTH].copy()
-    return ends, growth, out, found[:, OFFSET].copy(), sides, found[:, path.LAST].copy()
+    return ends, growth, answer.V, found[:, OFFSET].copy(), sides, found[:, path.LAST].copy()

@@ -1,24 +1,41 @@
-"""Which side a neuron takes where it meets hyperplanes <w, x_k> = 0 under a frozen pull.
+r"""Which side a neuron takes where it meets hyperplanes <w, x_k> = 0 under a frozen pull.
 
-A consistent velocity is a critical point v of H(v) = s G'(w; v) - |v|^2/2, G' the directional
-derivative: the slope of a sample on the face is 1 if v leaves towards the active side, leak if
-towards the other, and in between if v stays. Samples with s c_k < 0 make H concave (attracting:
-their part is a box-constrained least-norm problem with one answer), samples with s c_k > 0 make it
-convex (repelling: staying and leaving may both be critical).
+A consistent velocity is a critical point v of
+
+.. math:: H(v) = s\, G'(w; v) - |v|^2/2, \qquad v = s D, \quad D = \sum_k \sigma_k c_k x_k,
+
+s the sign of the outer weight, G' the directional derivative of G at w: the slope sigma_k of a
+sample on the face is 1 if v leaves towards the active side, leak if towards the other, and in
+between if v stays. Samples with s c_k < 0 make H concave (attracting: their part is a
+box-constrained least-norm problem with one answer), samples with s c_k > 0 make it convex
+(repelling: staying and leaving may both be critical).
+
+The gradient flow decides the same question in kernels.flow_face and kernels.flow_arrival, on
+purpose with other code: prediction and simulation share no solver, so their agreement is evidence.
 """
 
-import numpy as np
-from numba import njit
+from typing import NamedTuple
 
+import numpy as np
+
+from reluflow._compiled import njit
 from reluflow.kernels.boxls import box_least_norm
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import parallel
 
 EPS = 2.220446049250313e-16
 PARALLEL = 32 * EPS  # |<D, x_k>| below this times |x_k| sum_i |c_i||x_i|: the neuron moves along
-
-
 _MANY = 1000  # entries of X from which sums over features may be taken in any order
+
+
+class Frozen(NamedTuple):
+    """The samples and the pull they keep; ``total`` is what "no pull" is measured against."""
+
+    X: np.ndarray  # (n, d)
+    c: np.ndarray  # (n,)
+    leak: float
+    xn: np.ndarray  # (n,) |x_k|
+    total: float  # sum_k |c_k||x_k| or more
 
 
 @inner
@@ -84,20 +101,22 @@ def _least_norm(base, X, c, leak, xn, box, nb, slope, D):
 
 
 @inner
-def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
+def settle(frozen, sa, hold, u, face, nf, slope, branch, D):
     """Resolve the face: new sides u_k for its samples (0: stays on it) and the gradient D.
 
-    Parameters are arrays of the problem, ``xn`` the norms of the samples, ``total`` the sum of
-    |c_i||x_i|, ``sa`` the sign of the outer weight, ``hold`` whether to stay at repelling
-    samples, ``face[:nf]`` the samples on the face (u_k = 0). ``slope`` and ``branch`` are
-    written for these samples. Returns False if no consistent choice was found.
+    ``sa`` is the sign of the outer weight, ``hold`` whether to stay at repelling samples,
+    ``face[:nf]`` the samples on the face (u_k = 0). ``slope`` and ``branch`` are written for these
+    samples. Returns False if no consistent choice was found.
     """
+    X, c, leak, xn, total = frozen
     cone_gradient(X, c, leak, u, D)
     if nf == 0:
         return True
     if nf == 1:
-        return _settled(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D)
-    # samples on one hyperplane have one slope, or slopes that add up to 1 + leak: one kink
+        return _settle_distinct(frozen, sa, hold, u, face, nf, slope, branch, D)
+    # Samples on one hyperplane have one slope if they point the same way, or slopes that add up to
+    # 1 + leak if they are opposite: one kink of their summed weight. An opposite sample k is
+    # sigma_k = (1 + leak) - sigma, a constant part (added to D) and a part that joins its leader.
     n = c.size
     tied, first = np.empty(n), np.empty(nf, np.int64)
     leads, ties = np.empty(nf, np.int64), np.empty(nf, np.int64)
@@ -117,7 +136,8 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
         if ties[f] == 0:
             leads[heads] = k
             heads += 1
-    agreed = _settled(X, tied, leak, xn, total, sa, hold, u, leads, heads, slope, branch, D)
+    merged = Frozen(X, tied, leak, xn, total)
+    agreed = _settle_distinct(merged, sa, hold, u, leads, heads, slope, branch, D)
     for f in range(nf):
         if ties[f] != 0:
             k = face[f]
@@ -128,8 +148,15 @@ def settle(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
 
 
 @inner
-def _settled(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
-    """:func:`settle` for samples on different hyperplanes; D holds the gradient off the face."""
+def _settle_distinct(frozen, sa, hold, u, face, nf, slope, branch, D):
+    """:func:`settle` for samples on different hyperplanes; D holds the gradient off the face.
+
+    All samples begin in the box. A repelling one whose slope ends at a bound while v leaves its
+    hyperplane is taken out to that side, one that v contradicts later changes sides; the
+    attracting ones stay in the box, where the least norm has the right slopes for them. Nothing
+    forbids a cycle of such changes, hence the bound on the rounds.
+    """
+    X, c, leak, xn, total = frozen
     d = X.shape[1]
     base, sum_ = np.empty(d), np.empty(d)
     for i in range(d):
@@ -142,7 +169,7 @@ def _settled(X, c, leak, xn, total, sa, hold, u, face, nf, slope, branch, D):
         slope[face[f]] = leak
     released = hold
     agreed = False
-    for _ in range(8 * nf + 16):
+    for _ in range(8 * nf + 16):  # two or three are the rule
         for i in range(d):
             sum_[i] = base[i]
         nb = np.int64(0)  # a plain 0 would have what it is passed to compiled twice

@@ -16,13 +16,12 @@ both, row 0 holds the number of rows in use.
 """
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.codes import BRANCH, CROSS, EXIT, LEAVE, SLIDE
 from reluflow.kernels.flow_face import (
     box_force,
     face_force,
-    outside,
     put,
     tie,
     tied_force,
@@ -60,50 +59,6 @@ def flush(log, j, events):
 
 
 FAR = 0.1  # growth within which a neuron of a bundle is at its kink
-
-
-@inner
-def through_zero(data, u, z, c):
-    """Pattern with which a neuron whose w has become 0 goes on: u = signs of a D_u, if there is.
-
-    At w = 0 the neuron stands on all kinks at once, and w' = a D_u alone decides: u must be the
-    pattern of the velocity that it causes. Iterated from the pattern it arrives with, each sample
-    taking the side of its velocity; one that keeps changing with a c_k < 0 slides. Returns False
-    (and leaves u) when no such pattern is found.
-    """
-    n, d = data.X.shape
-    D, tau = np.empty(d), np.empty(n)
-    v, turns = np.empty(n, np.int8), np.zeros(n, np.int64)
-    for i in range(n):
-        v[i] = u[i]
-    for _ in range(6 * n + 12):
-        face_force(data, v, c, D, tau)
-        size = norm(D)
-        if size == 0.0:
-            return False
-        same = True
-        for i in range(n):
-            if data.norms[i] == 0.0:
-                continue
-            s = z[d] * dot(data.X, i, D)
-            side = 0
-            if abs(s) > 1e-11 * abs(z[d]) * size * data.norms[i]:
-                side = 1 if s > 0.0 else -1
-            if side != v[i]:
-                same = False
-                turns[i] += 1
-                if turns[i] > 3 and z[d] * c[i] < 0.0:  # neither side holds: slide
-                    side = 0
-            v[i] = side
-        if same:
-            k = outside(data, v, c, D, tau, 0.0)
-            if k < 0:
-                for i in range(n):
-                    u[i] = v[i]
-                return True
-            high = c[k] != 0.0 and tau[k] / c[k] >= 1.0  # a face that does not hold: leave it
-            v[k] = 1 if high == (z[d] * c[k] < 0.0) else -1
-    return False
 
 
 @njit(cache=True)
@@ -155,35 +110,129 @@ def resolve(data, u, z, c, policy):
 
 
 @inner
+def next_plane(data, u, q, way):
+    """First sample whose hyperplane the line from q along the unit vector ``way`` meets.
+
+    Returns how far that is and the sample, or -1 where the line meets none.
+    """
+    reach, hit = np.inf, -1
+    for i in range(u.size):
+        speed = dot(data.X, i, way)
+        if u[i] * speed < -1e-13 * data.norms[i]:
+            x = max(0.0, u[i] * dot(data.X, i, q)) / abs(speed)
+            if x < reach:
+                reach, hit = x, i
+    return reach, hit
+
+
+@inner
+def through_zero(data, u, z, c, policy):
+    """Pattern with which a neuron goes on whose w is as good as 0; False where it stays at 0.
+
+    Near w = 0 the outer weight is constant, and w moves with a D_u along straight lines from kink
+    to kink, at every distance from 0 alike. A neuron that comes along the line through 0 itself
+    (within rounding) is behind 0 on the continuation of that line, where all signs have changed;
+    any other goes on from where it is. The last line, that meets no further kink, has the pattern.
+    """
+    n, d = data.X.shape
+    D, tau, way = np.empty(d), np.empty(n), np.empty(d)
+    v, y = np.empty(n, np.int8), np.empty(d + 1)
+    face_force(data, u, c, D, tau)
+    size, a = norm(D), z[d]
+    if size == 0.0 or a == 0.0:
+        return False
+    p, aside = np.sign(a) * along(z, D) / size, 0.0
+    for e in range(d):
+        way[e] = np.sign(a) * D[e] / size
+        aside += (z[e] - p * way[e]) ** 2
+    radial = p <= 1e-13 and aside <= 1e-26  # 1e-13 of |z|, a few hundred roundings
+    for e in range(d):
+        y[e] = way[e] if radial else z[e]
+    for i in range(n):
+        v[i] = -u[i] if radial and data.norms[i] > 0.0 else u[i]
+    for _ in range(8 * n + 16):
+        y[d] = 0.0
+        normalise(y)
+        y[d] = a
+        resolve(data, v, y, c, policy)
+        face_force(data, v, c, D, tau)
+        size = norm(D)
+        if size == 0.0:  # nothing pulls here
+            break
+        p, aside = np.sign(a) * along(y, D) / size, 0.0
+        for e in range(d):
+            way[e] = np.sign(a) * D[e] / size
+            aside += (y[e] - p * way[e]) ** 2
+        if p < 0.0 and aside <= 1e-24:  # straight back into 0
+            return False
+        reach, hit = next_plane(data, v, y, way)
+        if hit < 0:
+            break
+        length = 0.0
+        for e in range(d):
+            y[e] += reach * way[e]
+            length += y[e] * y[e]
+        if length == 0.0:
+            return False
+        for i in range(n):
+            near = abs(dot(data.X, i, y)) <= 1e-12 * np.sqrt(length) * data.norms[i]
+            if i == hit or (near and v[i] * dot(data.X, i, way) < -1e-13 * data.norms[i]):
+                v[i] = 0
+    else:
+        return False
+    for i in range(n):
+        u[i] = v[i]
+    return True
+
+
+@inner
+def stands_clear(data, u, i, k, height, near):
+    """Whether a neuron on the kink of sample k with <w, x_i> = ``height`` is off the kink of i.
+
+    It must be further from it than ``near`` |x_i|, and than 1e-8 |x_i| where i and k share one.
+    """
+    if data.norms[i] == 0.0:
+        return True
+    if u[i] == 0 or abs(height) <= near * data.norms[i]:
+        return False
+    return abs(height) > 1e-8 * data.norms[i] or parallel(data.X, data.norms, i, k) == 0
+
+
+@inner
+def leads_across(data, u, z, c, k, pushed, total):
+    """Whether v(1) and v(leak) both lead to the other side, by more than their rounding error.
+
+    ``pushed`` is <D_u, x_k>, ``total`` the sum of |c_i||x_i|.
+    """
+    push = c[k] * data.norms[k] ** 2
+    rest = pushed - (push if u[k] > 0 else data.leak * push)
+    side = u[k] * np.sign(z[z.size - 1])
+    least = -1e-12 * total * data.norms[k]
+    return side * (rest + push) < least and side * (rest + data.leak * push) < least
+
+
+@inner
 def goes_through(data, u, z, c, k):
     """Whether a neuron at the kink of sample k alone, on no face, moves on under either slope.
 
-    The common case, decided without the least-norm problem of :func:`resolve`: v(1) and v(leak)
-    both lead to the other side, by more than their rounding error.
+    The common case, decided without the least-norm problem of :func:`resolve`.
     """
     n, d = data.X.shape
-    if u[k] == 0 or z[d] == 0.0:
+    if u[k] == 0:
         return False
-    size, rest, scale = 0.0, 0.0, 0.0
+    size, pushed, total = 0.0, 0.0, 0.0
     for e in range(d):
         size += z[e] * z[e]
     if size <= 1e-22:
         return False
     for i in range(n):
-        if i == k or data.norms[i] == 0.0:
-            continue
-        near = abs(dot(data.X, i, z)) / data.norms[i]
-        if u[i] == 0 or near <= 1e-13 or (near <= 1e-8 and parallel(data.X, data.norms, i, k) != 0):
+        if i != k and not stands_clear(data, u, i, k, dot(data.X, i, z), 1e-13):
             return False
         slope = 1.0 if u[i] > 0 else data.leak
         if slope != 0.0:
-            rest += slope * c[i] * dot(data.X, i, data.X[k])
-        scale += abs(c[i]) * data.norms[i]
-    push = c[k] * data.norms[k] ** 2
-    scale += abs(c[k]) * data.norms[k]
-    side = u[k] * np.sign(z[d])
-    least = -1e-12 * scale * data.norms[k]
-    return side * (rest + push) < least and side * (rest + data.leak * push) < least
+            pushed += slope * c[i] * dot(data.X, i, data.X[k])
+        total += abs(c[i]) * data.norms[i]
+    return leads_across(data, u, z, c, k, pushed, total)
 
 
 @njit(cache=True)
@@ -213,7 +262,11 @@ def arrive(data, u, z, c, k, when, log, policy):
         before[i] = u[i]
     for e in range(d):
         square += z[e] * z[e]
-    if np.sqrt(square) <= 1e-11 and u[k] != 0 and through_zero(data, u, z, c):
+    if np.sqrt(square) <= 1e-11 and u[k] != 0:
+        if not through_zero(data, u, z, c, policy):  # it stays at 0, on all kinks
+            for i in range(u.size):
+                u[i] = 0 if data.norms[i] > 0.0 else u[i]
+            resolve(data, u, z, c, policy)
         for e in range(d):
             z[e] = 0.0
     else:

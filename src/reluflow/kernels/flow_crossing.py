@@ -149,6 +149,12 @@ def first_event(data, u, F, unit, grow, whole, noise):
     ``unit`` and ``grow`` are the direction of M's force and |D| h. Zeros of a are looked for when
     ``whole`` (neurons on a face). A sign is lost only beyond ``noise`` |w||x_k|.
     """
+    return first_event_among(data, u, F, unit, grow, whole, noise, np.arange(u.size))
+
+
+@inner
+def first_event_among(data, u, F, unit, grow, whole, noise, samples):
+    """As :func:`first_event`, with a look at the kinks of the listed samples only."""
     d = data.X.shape[1]
     h, p, a = np.empty(8), np.empty(8), np.empty(8)
     size, far = 0.0, 0.0
@@ -164,16 +170,13 @@ def first_event(data, u, F, unit, grow, whole, noise):
     best, hit = 2.0, -2  # beyond the step, nobody
     ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
     far += ch * reach_of(p, 0) + sh * reach_of(a, 0)  # bounds how far <w, x> / |x| can move
-    for k in range(u.size):
+    for k in samples:
         if u[k] == 0:
             continue
         h[0] = dot(data.X, k, F[0])
         if u[k] * h[0] > 1.000001 * far * data.norms[k]:
             continue
-        for i in range(1, 8):
-            h[i] = 0.0
-            for e in range(d):
-                h[i] += data.X[k, e] * F[i, e]
+        heights(data, k, F, h)
         beta = dot(data.X, k, unit)
         if abs(beta) < 4e-15 * data.norms[k]:
             beta = 0.0
@@ -185,6 +188,51 @@ def first_event(data, u, F, unit, grow, whole, noise):
         if x < best:
             best, hit = x, -1
     return best, hit
+
+
+@inner
+def heights(data, k, F, h):
+    """h_i = <x_k, F_i>, i > 0."""
+    for i in range(1, 8):
+        h[i] = 0.0
+        for e in range(data.X.shape[1]):
+            h[i] += data.X[k, e] * F[i, e]
+
+
+@inner
+def samples_in_reach(data, u, F, unit, grow, off, samples):
+    """List the samples whose kinks a path, or one near it, may meet; returns how many.
+
+    ``off`` bounds how far the other path is from this one, in any component, during the step.
+    Where a and p keep one common sign, growth leads away from the kinks on one side of which it
+    pulls (`flow_scan.may_meet_kink`).
+    """
+    d = data.X.shape[1]
+    h, p, a = np.empty(8), np.empty(8), np.empty(8)
+    for i in range(8):
+        p[i], a[i] = 0.0, F[i, d]
+        for e in range(d):
+            p[i] += unit[e] * F[i, e]
+    ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
+    side = 0.0
+    if abs(a[0]) > reach_of(a, 1) + off and abs(p[0]) > reach_of(p, 1) + off and a[0] * p[0] > 0.0:
+        side = np.sign(a[0])
+    turn = ch * reach_of(p, 0) + sh * reach_of(a, 0)
+    count = 0
+    for k in range(u.size):
+        if u[k] == 0 or data.norms[k] == 0.0:
+            continue
+        h[0] = dot(data.X, k, F[0])
+        beta = u[k] * dot(data.X, k, unit)
+        down = 0.0 if beta * side > 0.0 else abs(beta) * turn
+        down += off * data.norms[k]
+        if u[k] * h[0] > 1.000001 * down:  # else not cleared, whatever the path does
+            heights(data, k, F, h)
+            if u[k] * h[0] > 1.000001 * (down + reach_of(h, 1)):
+                continue
+        samples[count] = k
+        count += 1
+    return count
 
 
 @inner

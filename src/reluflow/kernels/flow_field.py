@@ -17,8 +17,8 @@ margins of thousands, and with ``by_loss`` (ds = L dt) c is divided by L before 
 """
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.codes import EXPONENTIAL, LOGISTIC, SQUARE
 from reluflow.kernels.inner import inner
 
@@ -30,19 +30,15 @@ def softplus(q):
 
 
 @njit(cache=True)
-def pull(data, f, c):
-    """c_k = -weight l'(f_k), divided by L when ``by_loss``; returns log L (0 for squares).
+def log_pull(data, f, xi):
+    """xi_k = log |c_k| of a loss of margins q_k = y_k f_k; returns log L.
 
     Logistic: l = factor log(1 + e^-q), -l' = factor y / (1 + e^q); exponential: l = factor e^-q.
     """
     n = f.size
-    if data.kind == SQUARE:
-        for k in range(n):
-            c[k] = data.weight * data.factor * (data.y[k] - f[k])
-        return 0.0
     base = np.log(data.factor * data.weight)
     top = -np.inf
-    for k in range(n):  # log of the loss of each sample, kept in c for a moment
+    for k in range(n):  # log of the loss of each sample, kept in xi for a moment
         q = data.y[k] * f[k]
         if data.kind == EXPONENTIAL:
             value = -q
@@ -50,17 +46,31 @@ def pull(data, f, c):
             value = -q - 0.5 * np.exp(-q)
         else:
             value = np.log(softplus(-q))
-        c[k] = value
+        xi[k] = value
         top = max(top, value)
     total = 0.0
     for k in range(n):
-        total += np.exp(c[k] - top)
+        total += np.exp(xi[k] - top)
     log_loss = base + top + np.log(total)
     frame = log_loss if data.by_loss else 0.0
     for k in range(n):
         q = data.y[k] * f[k]
         slope = -q if data.kind == EXPONENTIAL else -softplus(q)
-        c[k] = data.y[k] * np.exp(base + slope - frame)
+        xi[k] = base + slope - frame
+    return log_loss
+
+
+@njit(cache=True)
+def pull(data, f, c):
+    """c_k = -weight l'(f_k), divided by L when ``by_loss``; returns log L (0 for squares)."""
+    n = f.size
+    if data.kind == SQUARE:
+        for k in range(n):
+            c[k] = data.weight * data.factor * (data.y[k] - f[k])
+        return 0.0
+    log_loss = log_pull(data, f, c)
+    for k in range(n):
+        c[k] = data.y[k] * np.exp(c[k])
     return log_loss
 
 

@@ -17,10 +17,17 @@ of those, runs of these, and their agreement is evidence only as long as neither
 """
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.codes import CROSS
-from reluflow.kernels.flow_arrival import arrive, empty_log, flush, note
+from reluflow.kernels.flow_arrival import (
+    arrive,
+    empty_log,
+    flush,
+    leads_across,
+    note,
+    stands_clear,
+)
 from reluflow.kernels.flow_face import face_force
 from reluflow.kernels.flow_path import normalise
 from reluflow.kernels.inner import inner
@@ -28,7 +35,6 @@ from reluflow.kernels.vectors import along, dot, norm
 
 ANEW = 32  # kinks after which products are computed anew
 FAINT = 1e-10  # of the total pull: forces below it are computed anew
-GRAM = 1000  # samples up to which their Gram matrix is held
 NEAR = 1e-8  # of |x_i|: a second kink so near is left to `arrive`
 
 
@@ -108,6 +114,7 @@ def next_kink(data, u, z, D, rate, end, Hz, HD):
     p = along(z, D) / rate
     up, down = 0.5 * (p + z[d]), 0.5 * (p - z[d])
     best, hit, faces = end, -2, False
+    E = np.exp(min(best, 700.0))
     for k in range(u.size):
         if u[k] == 0:
             faces = True
@@ -115,9 +122,15 @@ def next_kink(data, u, z, D, rate, end, Hz, HD):
         B = HD[k] / rate
         if abs(B) <= 4e-15 * data.norms[k]:  # x_k across the force: <w, x_k> stays
             continue
-        when = first_root(Hz[k] - p * B, B, up, down, u[k])
+        A, grows, shrinks = Hz[k] - p * B, u[k] * B * up, u[k] * B * down
+        if grows >= 0.0:
+            if shrinks <= 0.0:  # both parts lead away from the kink
+                continue
+        elif best < 700.0 and u[k] * A + grows * E + shrinks / E > 0.0:
+            continue  # falls through 0 once, after the best so far
+        when = first_root(A, B, up, down, u[k])
         if when < best:
-            best, hit = when, k
+            best, hit, E = when, k, np.exp(min(when, 700.0))
     # a = up E - down / E = 0 on a face: there it turns from attracting into a ridge
     if faces and up * down > 0.0 and down / up > 1.0:
         when = 0.5 * np.log(down / up)
@@ -132,30 +145,25 @@ def advance_products(Hz, HD, rate, before, after, log_factor):
 
     ``before`` and ``after`` are p = <w, D> / rate.
     """
+    half = np.exp(-0.5 * log_factor)  # by halves: the factor alone may be no float
     for k in range(Hz.size):
         B = HD[k] / rate
-        Hz[k] = times_exp(Hz[k] - before * B, -log_factor) + after * B
+        across = Hz[k] - before * B
+        Hz[k] = (across * half * half if across != 0.0 else 0.0) + after * B
 
 
 @inner
 def crosses(data, u, z, c, k, Hz, HD, total):
-    """Whether a neuron at the kink of sample k alone, on no face, moves on under either slope.
-
-    As ``flow_arrival.goes_through``, from products that are known; ``total`` is sum |c_i||x_i|.
-    """
-    d, size = z.size - 1, 0.0
-    for e in range(d):
+    """``flow_arrival.goes_through`` from products that are known; ``total`` is sum |c_i||x_i|."""
+    size = 0.0
+    for e in range(z.size - 1):
         size += z[e] * z[e]
-    if u[k] == 0 or z[d] == 0.0 or size <= 1e-22:
+    if u[k] == 0 or size <= 1e-22:
         return False
     for i in range(u.size):
-        if i != k and data.norms[i] > 0.0 and (u[i] == 0 or abs(Hz[i]) <= NEAR * data.norms[i]):
+        if i != k and not stands_clear(data, u, i, k, Hz[i], NEAR):
             return False
-    push = c[k] * data.norms[k] ** 2
-    rest = HD[k] - (push if u[k] > 0 else data.leak * push)
-    side = u[k] * np.sign(z[d])
-    least = -1e-12 * total * data.norms[k]
-    return side * (rest + push) < least and side * (rest + data.leak * push) < least
+    return leads_across(data, u, z, c, k, HD[k], total)
 
 
 @inner
@@ -166,17 +174,20 @@ def products(X, v, out):
 
 
 @njit(cache=True)
-def leap_all(data, U, members, held, c, H, start, policy, V, events):
+def leap_all(data, gram, U, members, held, c, H, start, policy, V, events):
     """Move every neuron that is not held for time H under a constant pull, kinks included.
 
-    V (m, n) receives the patterns. A neuron that crosses a kink changes its force by a multiple of
-    x_k, and so the products <D, x_i> by a row of the Gram matrix: between two kinks only those
-    and <w, x_i> are brought up to date, and computed anew now and then against rounding.
+    V (m, n) receives the patterns, ``gram`` is X X^T or empty. Returns the time that all neurons
+    have reached: less than H where one has met so many kinks that it was left on its way.
+
+    A neuron that crosses a kink changes its force by a multiple of x_k, and so the products
+    <D, x_i> by a row of the Gram matrix: between two kinks only those and <w, x_i> are brought up
+    to date, and computed anew now and then against rounding.
     """
     n, d = data.X.shape
     log, D, tau, total = empty_log(n), np.empty(d), np.empty(n), 0.0
     Hz, HD, row = np.empty(n), np.empty(n), np.empty(n)
-    gram = np.dot(data.X, data.X.T) if n <= GRAM else np.empty((0, 0))
+    reached = H
     for k in range(n):
         total += abs(c[k]) * data.norms[k]
     for j in range(members.gid.size):
@@ -186,7 +197,7 @@ def leap_all(data, U, members, held, c, H, start, policy, V, events):
         if held[g]:
             continue
         log[0, 0] = 0
-        grown, t, stale = 0.0, 0.0, ANEW
+        grown, t, stale, arrived = 0.0, 0.0, ANEW, False
         for _ in range(100 * (n + 10)):
             if stale >= ANEW:
                 face_force(data, u, c, D, tau)
@@ -195,12 +206,14 @@ def leap_all(data, U, members, held, c, H, start, policy, V, events):
                 stale = 0
             rate = norm(D)
             if rate == 0.0:  # nothing pulls: it stays where it is
+                arrived = True
                 break
             growth, hit = next_kink(data, u, z, D, rate, (H - t) * rate, Hz, HD)
             before = along(z, D) / rate
             factor = advance(z, D, rate, growth / rate)
             grown += factor
             if hit == -2:
+                arrived = True
                 break
             t += growth / rate
             advance_products(Hz, HD, rate, before, along(z, D) / rate, factor)
@@ -210,14 +223,18 @@ def leap_all(data, U, members, held, c, H, start, policy, V, events):
                 u[hit] = -u[hit]
                 for e in range(d):
                     D[e] += change * data.X[hit, e]
-                if n > GRAM:
+                if gram.size == 0:
                     products(data.X, data.X[hit], row)
+                shift = gram[hit] if gram.size > 0 else row
                 for i in range(n):
-                    HD[i] += change * (gram[hit, i] if n <= GRAM else row[i])
+                    HD[i] += change * shift[i]
                 # what is left of a force that cancels is rounding: a dead neuron must have none
                 stale = ANEW if norm(D) <= FAINT * total else stale + 1
             else:
                 arrive(data, u, z, c, hit, start + t, log, policy)
                 stale = ANEW
+        if not arrived:
+            reached = min(reached, t)
         members.ls[j] += grown
         flush(log, j, events)
+    return reached

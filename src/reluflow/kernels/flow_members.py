@@ -9,8 +9,8 @@ in exponents; only their ratios to the largest of the cone are taken out of them
 """
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.flow_path import normalise
 from reluflow.kernels.inner import inner
 

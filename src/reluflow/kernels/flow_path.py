@@ -18,8 +18,8 @@ and their paths never looked at.
 """
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import norm
 

@@ -8,7 +8,9 @@ A neuron of a lumped cone is z_j = P Z_j with the propagator P of the cone, so f
 How far any row x_k^T P has travelled is one number per cone, and it cannot reach a neuron before it
 exceeds the neuron's **slack**, the least |<w_j, x_k>| / |x_k| in units of its scale. So neurons
 wait in the timer wheel of their cone (`wheel`) under their slack and cost nothing before it is used
-up. A step bounds the way of each lumped cone from its dense output, P(x) = exp(M h x) F(x):
+up. Smaller cones are looked at as one first, by the mean of their neurons and its distance to the
+farthest: samples that are cleared for all of them are not looked at again. A step bounds the way
+of each lumped cone from its dense output, P(x) = exp(M h x) F(x):
 
 .. math:: |\Delta\, x_k^T P| \le \sum_{q > 0} REACH_q |x_k^T F_q| + |\beta_k| [(\cosh g - 1) |p| +
     \sinh g\, |a|],
@@ -23,9 +25,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from reluflow.kernels.flow_crossing import first_event, first_exit
+from reluflow._compiled import njit
+from reluflow.kernels.flow_crossing import first_event_among, first_exit, samples_in_reach
 from reluflow.kernels.flow_members import member, path_of
 from reluflow.kernels.flow_path import REACH
 from reluflow.kernels.inner import inner
@@ -208,27 +210,105 @@ def leave_faces(data, cones, dense, members, rules, found, meetings, ends):
     return count
 
 
+@inner
+def mean_path(cones, members, F, group, path):
+    """Path of the mean of the listed neurons, all of one lumped cone; how far the others are.
+
+    With Z_j = mean + delta_j a component of neuron j differs from that of the mean, within the
+    frame, by at most |delta_j| sum_q REACH_q |F_q|.
+    """
+    g, width = members.gid[group[0]], members.Z.shape[1]
+    mean = np.zeros((1, width))
+    for j in group:
+        for i in range(width):
+            mean[0, i] += members.Z[j, i] / group.size
+    off = 0.0
+    for j in group:
+        square = 0.0
+        for i in range(width):
+            square += (members.Z[j, i] - mean[0, i]) ** 2
+        off = max(off, square)
+    lo, hi, total = cones.offset[g], cones.offset[g + 1], 0.0
+    for q in range(8):
+        square = 0.0
+        for i in range(lo, hi):
+            for e in range(width):
+                square += F[q, i, e] * F[q, i, e]
+        total += REACH[q] * np.sqrt(square)
+        member(True, lo, F[q], mean, 0, path[q])
+    return np.sqrt(off) * total
+
+
+@inner
+def mean_of_columns(F, lo, hi, path):
+    """As :func:`mean_path`, for a cone whose columns are its neurons."""
+    width = path.shape[1]
+    for q in range(8):
+        for e in range(width):
+            path[q, e] = 0.0
+            for i in range(lo, hi):
+                path[q, e] += F[q, i, e] / (hi - lo)
+    off = 0.0
+    for i in range(lo, hi):
+        far = 0.0
+        for q in range(8):
+            square = 0.0
+            for e in range(width):
+                square += (F[q, i, e] - path[q, e]) ** 2
+            far += REACH[q] * np.sqrt(square)
+        off = max(off, far)
+    return off
+
+
+@inner
+def in_reach_of_all(data, cones, frame, F, members, group, path, samples):
+    """List the samples whose kinks some neuron of a cone, all of them listed, may meet.
+
+    Looked at for the mean of the neurons, and for what lies as near as the farthest of them.
+    Returns their number.
+    """
+    g = members.gid[group[0]]
+    if cones.lumped[g]:
+        off = mean_path(cones, members, F, group, path)
+    else:
+        off = mean_of_columns(F, cones.offset[g], cones.offset[g + 1], path)
+    grow = frame.rate[g] * frame.h
+    off *= np.exp(grow)
+    return samples_in_reach(data, cones.U[g], path, frame.unit[g], grow, off, samples)
+
+
 @njit(cache=True)
 def scan(data, cones, frame, dense, members, often, wheel, rules, ways, found, meetings):
     """First events of neurons in a step, into ``meetings``, for those who have one.
 
     They are listed in ``found``; returns their number. A neuron of a lumped cone is looked at only
-    when its cone travels past its deadline, if it has a wheel; those in ``often`` always. ``ways``
-    receives how far each cone with a wheel travels. Neurons whose whole cone leaves a face stay
-    listed once, with the earlier of the two events.
+    when its cone travels past its deadline, if it has a wheel; those in ``often``, sorted by cone,
+    always. ``ways`` receives how far each cone with a wheel travels. Neurons whose whole cone
+    leaves a face stay listed once, with the earlier of the two events.
     """
     gid, Z = members.gid, members.Z
     G, n, width = cones.size.size, cones.U.shape[1], Z.shape[1]
     reach, rows, beta = np.empty(n + 2), np.zeros((n + 2, width)), np.empty(n)
     path, out, ends = np.empty((8, width)), np.empty(gid.size, np.int64), np.empty(G)
+    every, some = np.arange(n), np.empty(n, np.int64)
     count = leave_faces(data, cones, dense, members, rules, found, meetings, ends)
-    for g in range(-1, G):
-        total, ch, sh = often.size, 0.0, 0.0
-        if g < 0:
-            for i in range(total):
-                out[i] = often[i]
-        elif wheel.row[g] < 0:
-            continue
+    first = 0
+    for g in range(G):
+        faces, grow = cones.faces[g], frame.rate[g] * frame.h
+        u, unit, samples = cones.U[g], frame.unit[g], every
+        if wheel.row[g] < 0:
+            total = 0
+            while first + total < often.size and gid[often[first + total]] == g:
+                out[total] = often[first + total]
+                total += 1
+            first += total
+            if total > 2:
+                near = in_reach_of_all(
+                    data, cones, frame, dense.F, members, out[:total], path, some
+                )
+                if near == 0 and not faces:
+                    continue
+                samples = some[:near]
         else:
             i = wheel.row[g]
             ways[i] = way_of_cone(data, cones, frame, dense.F, g, reach, rows, beta)
@@ -236,23 +316,19 @@ def scan(data, cones, frame, dense, members, often, wheel, rules, ways, found, m
             if wheel.due[i] >= end:
                 continue
             total = take(i, end, wheel.head, wheel.mark, wheel.used, wheel.link, wheel.due, out)
-            grow = frame.rate[g] * frame.h
-            ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
+        ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
         for i in range(total):
             j = out[i]
-            own = gid[j]
-            u, faces = cones.U[own], cones.faces[own]
-            if g >= 0:
-                slack, near = may_meet_kink(u, faces, ch, sh, rows, reach, beta, Z, j)
+            if wheel.row[g] >= 0:
+                slack, near_one = may_meet_kink(u, faces, ch, sh, rows, reach, beta, Z, j)
                 file_again(wheel, g, j, slack)
-                if not near:
+                if not near_one:
                     continue
             path_of(cones, members, dense.F, j, path)
-            grow = frame.rate[own] * frame.h
-            x, hit = first_event(data, u, path, frame.unit[own], grow, faces, rules.noise)
-            if x <= 1.0 and x < ends[own]:
+            x, hit = first_event_among(data, u, path, unit, grow, faces, rules.noise, samples)
+            if x <= 1.0 and x < ends[g]:
                 meetings.theta[j], meetings.sample[j] = x, hit
-                if ends[own] > 1.0:
+                if ends[g] > 1.0:
                     found[count] = j
                     count += 1
     return count

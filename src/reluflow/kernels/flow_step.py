@@ -9,11 +9,15 @@ so growth under a constant pull is exact, and the step is limited by how fast th
 by how fast neurons grow; the first stage is zero. Stages and weights are those of the pair of order
 8 of Dormand and Prince ([HNW93]_ II.5): 12 stages and the velocity at the end, three more for dense
 output.
+
+Weight decay, z' = (M_u - lambda I) z, is left out of the columns: z = exp(-lambda t) y with
+y' = M_u(c) y, where c is the pull at f = exp(-2 lambda t) f(y). So it enters where outputs become f
+(``fade``), directions and kinks do not feel it, and whoever takes a step lowers all log-norms.
 """
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.flow_field import forces, move, outputs, pull
 from reluflow.kernels.flow_path import basis, turn_one
 from reluflow.kernels.flow_types import N_NODES
@@ -44,15 +48,21 @@ def combine(C, K, weights, count, h, out):
 
 
 @inner
-def stage(data, cones, method, frame, extra, s, y, field, out):
-    """Velocity of v at stage s from y = exp(M t) v: exp(-M t) (M(c) - M(c_0)) y.
+def correct(corrections, i, f):
+    """f at time i of the method from the outputs of the columns there, in place."""
+    for k in range(f.size):
+        f[k] += corrections.extra[i, k]
+    if corrections.fade.size > 0:
+        for k in range(f.size):
+            f[k] *= corrections.fade[i]
 
-    ``extra`` is what neurons that change cone within the step add to f at each stage.
-    """
+
+@inner
+def stage(data, cones, method, frame, corrections, s, y, field, out):
+    """Velocity of v at stage s from y = exp(M t) v: exp(-M t) (M(c) - M(c_0)) y."""
     f, c, D = field
     outputs(data, cones, y, f)
-    for k in range(f.size):
-        f[k] += extra[s, k]
+    correct(corrections, s, f)
     pull(data, f, c)
     forces(data, cones, c, D)
     for g in range(D.shape[0]):
@@ -63,7 +73,7 @@ def stage(data, cones, method, frame, extra, s, y, field, out):
 
 
 @njit(cache=True)
-def stages(data, cones, method, frame, extra, first, last, C, K, field, v, new):
+def stages(data, cones, method, frame, corrections, first, last, C, K, field, v, new):
     """Stages first .. last - 1 of a step from C: fills K, and v and exp(M t) v at the last one.
 
     Stages 1 .. 12 make the step, v being its end; 13 .. 15 are for dense output. K[0] is 0.
@@ -76,7 +86,7 @@ def stages(data, cones, method, frame, extra, first, last, C, K, field, v, new):
             for e in range(C.shape[1]):
                 new[i, e] = v[i, e]
         turn(cones, frame, method.c[s] * h, new)
-        stage(data, cones, method, frame, extra, s, new, field, K[s])
+        stage(data, cones, method, frame, corrections, s, new, field, K[s])
 
 
 @inner
@@ -136,7 +146,7 @@ def at(cones, frame, F, theta, out):
 
 
 @njit(cache=True)
-def sample_pull(data, cones, method, frame, extra, F, work, cn, logs):
+def sample_pull(data, cones, method, frame, corrections, F, work, cn, logs):
     """Chebyshev coefficients of the pull (rows of ``cn``) and of log L within a step.
 
     Neurons that meet kinks are carried under this pull alone, one by one (`flow_trace`): sampling
@@ -147,8 +157,7 @@ def sample_pull(data, cones, method, frame, extra, F, work, cn, logs):
     for i in range(N_NODES):
         at(cones, frame, F, method.nodes[i], work)
         outputs(data, cones, work, f)
-        for k in range(n):
-            f[k] += extra[16 + i, k]  # rows 0 .. 15 are the stages, then the nodes
+        correct(corrections, 16 + i, f)  # rows 0 .. 15 are the stages, then the nodes
         values[i, n] = pull(data, f, c)
         for k in range(n):
             values[i, k] = c[k]

@@ -17,8 +17,8 @@ is left in ``extra`` at the times of the stages and nodes, for the step to be ta
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.flow_arrival import arrive, empty_log, flush
 from reluflow.kernels.flow_crossing import first_event, first_exit
 from reluflow.kernels.flow_face import face_force, has_face
@@ -31,7 +31,16 @@ from reluflow.kernels.inner import inner
 from reluflow.kernels.vectors import dot, norm
 
 END, LAST = 13, 16  # stages 1 .. 12 make a step, 13 .. 15 its dense output
+ANEW = 64  # changes of pattern after which a force is computed anew
+FAINT = 1e-10  # of the total pull: so is a force below it
 UNDECIDED = 16  # arrivals in a row at one time, after which the tolerance of signs is doubled
+
+
+class Pulls(NamedTuple):
+    """The pull within a step and, for a pattern without faces, the force: Chebyshev series."""
+
+    cn: np.ndarray  # (terms, n)
+    Dn: np.ndarray  # (terms, d): sum_k slope_k cn_k x_k
 
 
 class Part(NamedTuple):
@@ -56,7 +65,67 @@ def add_outputs(data, u, z, weight, out):
 
 
 @inner
-def stages(data, method, cn, u, z, part, first, last, K, v):
+def force_series(data, u, pulls):
+    """Fill Dn for the pattern u."""
+    n, d = data.X.shape
+    cn, Dn = pulls
+    for i in range(cn.shape[0]):
+        for e in range(d):
+            Dn[i, e] = 0.0
+    for k in range(n):
+        add_to_series(data, k, 1.0 if u[k] > 0 else data.leak, pulls)
+
+
+@inner
+def add_to_series(data, k, slope, pulls):
+    """Add the pull of sample k, times a slope, to the force."""
+    cn, Dn = pulls
+    if slope == 0.0:
+        return
+    for i in range(cn.shape[0]):
+        s = slope * cn[i, k]
+        for e in range(Dn.shape[1]):
+            Dn[i, e] += s * data.X[k, e]
+
+
+@inner
+def follow_pattern(data, u, now, pulls, stale):
+    """Bring Dn from the pattern ``now`` to u; returns how many changes it has in it since new.
+
+    Computed anew after some changes, and where what is left of it may be rounding: the force on a
+    dead neuron must be 0.
+    """
+    faces = has_face(u)
+    for k in range(u.size):
+        if u[k] != now[k]:
+            if stale < ANEW and not faces:
+                change = (1.0 if u[k] > 0 else data.leak) - (1.0 if now[k] > 0 else data.leak)
+                add_to_series(data, k, change, pulls)
+            stale = stale + 1 if now[k] != 0 else ANEW
+            now[k] = u[k]
+    if faces:  # then forces are not read off the series
+        return ANEW
+    total = 0.0
+    for k in range(u.size):
+        total += abs(pulls.cn[0, k]) * data.norms[k]
+    if stale >= ANEW or norm(pulls.Dn[0]) <= FAINT * total:
+        force_series(data, u, pulls)
+        return 0
+    return stale
+
+
+@inner
+def force_at(data, u, pulls, theta, faces, c, D, tau):
+    """D_u at theta, projected off the faces if there are any; c and tau are scratch then."""
+    if faces:
+        pull_at(pulls.cn, theta, c)
+        face_force(data, u, c, D, tau)
+    else:
+        pull_at(pulls.Dn, theta, D)
+
+
+@inner
+def stages(data, method, pulls, u, z, part, first, last, K, v):
     """Stages first .. last - 1 of one neuron's step over ``part`` from z, as in `flow_step`.
 
     v ends at the last one. K[0] is 0.
@@ -65,6 +134,7 @@ def stages(data, method, cn, u, z, part, first, last, K, v):
     theta, step, h, unit, rate = part
     n, d = data.X.shape
     D, tau, c, y = np.empty(d), np.empty(n), np.empty(n), np.empty(d + 1)
+    faces = has_face(u)
     for s in range(first, last):
         for e in range(d + 1):
             total = 0.0
@@ -76,8 +146,7 @@ def stages(data, method, cn, u, z, part, first, last, K, v):
         for e in range(d + 1):
             y[e] = v[e]
         turn_one(y, unit, ch, sh)
-        pull_at(cn, theta + times[s] * step, c)
-        face_force(data, u, c, D, tau)
+        force_at(data, u, pulls, theta + times[s] * step, faces, c, D, tau)
         along = 0.0
         for e in range(d):
             force = D[e] - rate * unit[e]
@@ -106,7 +175,7 @@ def error_of(method, K, size, unit, grow, end):
 
 
 @inner
-def carry(data, method, z, u, theta, hi, h, cn, rules, grown, weight, extra):
+def carry(data, method, z, u, theta, hi, h, pulls, rules, grown, weight, extra):
     """Carry a neuron from theta to its next kink, or to hi, of a step of size h.
 
     Returns where it is, the sample it meets (-1: a zero of a, -2: none), and the log growth since
@@ -119,11 +188,10 @@ def carry(data, method, z, u, theta, hi, h, cn, rules, grown, weight, extra):
     y, v, new = np.empty(d + 1), np.empty(d + 1), np.empty(d + 1)
     for e in range(d + 1):
         K[0, e] = 0.0
-    step, fresh, rate = hi - theta, True, 0.0
+    step, fresh, rate, faces = hi - theta, True, 0.0, has_face(u)
     while theta < hi:
         if fresh:  # not after a rejected step: its frame is that of the same start
-            pull_at(cn, theta, c)
-            face_force(data, u, c, unit, tau)
+            force_at(data, u, pulls, theta, faces, c, unit, tau)
             rate = norm(unit)
             for e in range(d):
                 unit[e] /= rate if rate > 0.0 else 1.0
@@ -131,7 +199,7 @@ def carry(data, method, z, u, theta, hi, h, cn, rules, grown, weight, extra):
         last = theta + step >= hi
         grow = rate * step * h
         part = Part(theta, step, h, unit, rate)
-        stages(data, method, cn, u, z, part, 1, END, K, v)
+        stages(data, method, pulls, u, z, part, 1, END, K, v)
         for e in range(d + 1):
             new[e] = v[e]
         turn_one(new, unit, np.cosh(grow), np.sinh(grow))
@@ -140,12 +208,11 @@ def carry(data, method, z, u, theta, hi, h, cn, rules, grown, weight, extra):
         if not fresh:
             step *= max(0.2, 0.9 * error ** (-0.125))
             continue
-        stages(data, method, cn, u, z, part, END, LAST, K, y)
+        stages(data, method, pulls, u, z, part, END, LAST, K, y)
         coefficients(z, v, K, method.D, step * h, F)
-        faces = has_face(u)
         x, hit = first_event(data, u, F, unit, grow, faces, rules.noise)
         if faces:
-            out, k = first_exit(data, u, cn, theta, theta + step, rules.floor)
+            out, k = first_exit(data, u, pulls.cn, theta, theta + step, rules.floor)
             if out <= 1.0 and (out - theta) / step < x:
                 x, hit = (out - theta) / step, k
         if weight > 0.0:
@@ -176,7 +243,8 @@ def trace_some(data, method, cones, frame, dense, members, meetings, which, hi, 
     n, width = cones.U.shape[1], out.Z.shape[1]
     gid, ls, record = members.gid, members.ls, extra.shape[0] > 0
     log, c = empty_log(n), np.empty(n)
-    path, z = np.empty((8, width)), np.empty(width)
+    path, z, now = np.empty((8, width)), np.empty(width), np.zeros(n, np.int8)
+    pulls, stale = Pulls(dense.cn, np.empty((dense.cn.shape[0], width - 1))), ANEW
     for i in range(which.size):
         j = which[i]
         g, lo = gid[j], min(meetings.theta[j], hi)
@@ -205,10 +273,11 @@ def trace_some(data, method, cones, frame, dense, members, meetings, which, hi, 
             arrive(data, u, out.Z[i], c, hit, frame.start + lo * frame.h, log, rules.policy)
             # where kinks meet in one point no side may last: in the end the signs are let go
             noise = rules.noise * 2.0 ** max(0, still - UNDECIDED)
-            now = Rules(rules.tol, noise, rules.floor, rules.policy)
+            held = Rules(rules.tol, noise, rules.floor, rules.policy)
+            stale = follow_pattern(data, u, now, pulls, stale)
             before = lo
             lo, hit, grown = carry(
-                data, method, out.Z[i], u, lo, hi, frame.h, dense.cn, now, grown, weight, extra
+                data, method, out.Z[i], u, lo, hi, frame.h, pulls, held, grown, weight, extra
             )
             if hit == -2:
                 break

@@ -65,6 +65,13 @@ class Frame(NamedTuple):
     start: float
 
 
+class Corrections(NamedTuple):
+    """What makes f of the outputs of columns, at ``Method.times``."""
+
+    extra: np.ndarray  # (times, n) what neurons that change cone within the step add
+    fade: np.ndarray  # (times,) what weight decay multiplies the sum by; empty without decay
+
+
 class Dense(NamedTuple):
     """The inside of a step: dense output of columns, and the pull as a Chebyshev series."""
 

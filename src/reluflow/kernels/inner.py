@@ -1,6 +1,6 @@
 """Decorators for functions that only kernels call: no entry from Python, so quicker to compile."""
 
-from numba import njit
+from reluflow._compiled import njit
 
 inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 #: Small functions of large states: a call would copy dozens of array headers, so there is none.

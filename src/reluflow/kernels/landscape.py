@@ -1,8 +1,21 @@
-"""Loops over cones: the angle sweep in the plane and the test of faces around rays."""
+r"""Loops over cones: the angle sweep in the plane and the test of faces around rays.
+
+In the canonical form of G (landscape.canonical) a pattern v has the gradient
+
+.. math:: D_v = m + \sum_h v_h \kappa_h n_h, \qquad v_h = \mathrm{sign} \langle w, n_h \rangle,
+
+and a face (v_h = 0 on some hyperplanes) holds a critical point of G on the sphere when D_v,
+projected on the face, has the signs v (a point of positive value) or -v (of negative value), and
+slopes in [-1, 1] on the hyperplanes of the face take up what the projection removed.
+
+In the plane the cones are arcs and each ray changes one sign, so one running sum has all gradients.
+In more dimensions every face touches a ray, where r - 1 hyperplanes meet if they are in general
+position: 3^(r-1) faces around each ray are all there are.
+"""
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.boxls import box_least_norm
 
 
@@ -11,13 +24,13 @@ def sweep_gradients(normals, kappa, m, D):
     """Write into D (2H, 2) the gradient on the arc that follows each of the 2H rays.
 
     normals (H, 2) are sorted by the angle of their rays in [0, pi), each the anticlockwise tangent
-    at its ray; ray H + i is opposite to ray i. Sums run in twice the working precision, so the
-    rounding does not grow with H.
+    at its ray; ray H + i is opposite to ray i. Sums run in twice the working precision (Knuth's
+    two-sum: ``lo`` collects what each addition rounds off), so the rounding does not grow with H.
     """
     H = kappa.size
     for c in range(2):
         hi, lo = m[c], 0.0
-        for i in range(3 * H):
+        for i in range(3 * H):  # all kinks at -1, then each turned to +1, then each back to -1
             h = i % H
             x = 2.0 * kappa[h] * normals[h, c]
             if i < H:  # before the first ray every sample is on its negative side
@@ -94,7 +107,7 @@ def faces_at_rays(N, m, kappa, K, sides, tol, zero, found):
             if sides[i, h] != 0:
                 for c in range(r):
                     base[c] += sides[i, h] * kappa[h] * N[h, c]
-        for mask in range(1 << q):
+        for mask in range(1 << q):  # which hyperplanes through the ray hold the face
             z = _orthonormal(N, K[i], mask, Q)
             free = 0
             for b in range(q):
@@ -104,7 +117,7 @@ def faces_at_rays(N, m, kappa, K, sides, tol, zero, found):
                         part[free, c] = kappa[K[i, b]] * N[K[i, b], c]
                     _off(Q, z, part[free])
                     free += 1
-            for signs in range(1 << free):
+            for signs in range(1 << free):  # the sides of the others
                 for c in range(r):
                     D[c] = base[c]
                 _off(Q, z, D)
@@ -118,7 +131,7 @@ def faces_at_rays(N, m, kappa, K, sides, tol, zero, found):
                 size = np.sqrt(size)
                 ok = True
                 if size > zero:
-                    s = 0.0
+                    s = 0.0  # all products v_h <n_h, D> must have one sign, that of the value
                     for f in range(free):
                         p = 0.0
                         for c in range(r):

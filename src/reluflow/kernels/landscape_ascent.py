@@ -1,8 +1,17 @@
-"""Event-driven ascent of G on the sphere: straight pieces w + tau D between hyperplanes."""
+r"""Event-driven ascent of G on the sphere: straight pieces w + tau D between hyperplanes.
+
+.. math:: w' = D_{v(w)}, \qquad D_v = m + \sum_h v_h \kappa_h n_h
+
+has the same directions as the ascent on the sphere, because G is homogeneous: what D has along w
+only changes the length. In a cone D is constant, so the path is a straight line, and the next
+hyperplane on it is found by division. Where two sides push towards each other w slides, with the D
+of minimal norm on the face (kernels.boxls). Every piece raises G, and G takes finitely many
+gradients, so the path ends at a critical direction: w parallel to D.
+"""
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.boxls import box_least_norm
 from reluflow.kernels.vectors import norm
 
@@ -58,7 +67,7 @@ def ascend(N, m, kappa, W, tol, zero, most, status):
             if size <= zero:
                 status[i] = 1
                 break
-            # a gradient along -w (a maximum of negative value) leads nowhere
+            # a gradient along w or -w (a maximum of negative value) turns w no further
             p0, side = 0.0, 0.0
             for c in range(r):
                 p0 += D[c] * w[c]

@@ -1,11 +1,23 @@
-"""Upper bounds of G on cells of the sphere and on partial sign patterns.
+r"""Upper bounds of G on cells of the sphere and on partial sign patterns.
 
-G = f + g with f the linear part plus the convex kinks (kP > 0) and g the concave kinks (kN < 0).
+.. math:: G(w) = f(w) + g(w), \quad
+          f = \langle w, m \rangle + \sum_P \kappa_h |\langle w, n_h \rangle|, \quad
+          g = \sum_N \kappa_h |\langle w, n_h \rangle|,
+
+P the convex kinks (kappa > 0), N the concave ones. On the unit ball a concave function has one
+maximum, and by duality
+
+.. math:: \max_{|w| \le 1} \langle a, w \rangle + g(w)
+          = \min_{-1 \le t \le 1} \Big| a + \sum_N t_h \kappa_h n_h \Big|,
+
+a least-norm problem (kernels.boxls). So only the convex kinks need a search, by cells of the sphere
+(`cell_bounds`) or by their signs (`sign_bounds`). Bounds are rounded up by a few units in the last
+place: they are used as proofs.
 """
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.boxls import box_least_norm_from
 
 

@@ -2,12 +2,19 @@
 
 For positive values of G only the convex kinks (kappa > 0) need a search: once each of them is
 decided (+, -, or 0: on the hyperplane), what is left is concave, its maximum is one least-norm
-problem, and the signs of its gradient decide the concave kinks.
+problem, and the signs of its gradient decide the concave kinks:
+
+    v_h = sign <n_h, D_v>,   D_v = m + sum_h v_h kappa_h n_h,   v_h in [-1, 1] where <n_h, D_v> = 0.
+
+The product <n_h, D_v> lies in an interval once some kinks are decided: R_h (the decided part) plus
+or minus the sum of |kappa_j <n_h, n_j>| over the others. A sign outside its interval prunes the
+branch, a sign that alone is left is decided without branching. Example: one kink, m = 2 n,
+kappa = 1: <n, D> is in [1, 3], so v = +1 at once and D = 3 n.
 """
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.boxls import box_least_norm
 
 OPEN = 2  # state of a hyperplane whose sign is not decided
@@ -83,7 +90,8 @@ def _propagate(gram, R, state, kappa, rank, r, slack):
 def _slopes_fit(gram0, b0, kappa, state, slack):
     """Whether slopes in [-1, 1] may exist that keep the gradient on all zero hyperplanes.
 
-    They solve gram_ZZ (kappa t)_Z = -(b + decided + open)_Z; open kinks enter as intervals.
+    They solve gram_ZZ (kappa t)_Z = -(b + decided + open)_Z; open kinks enter as intervals. The
+    solution is linear in the right side, so each open kink widens it by its own column's size.
     """
     H = b0.size
     Z = np.flatnonzero(state == 0)

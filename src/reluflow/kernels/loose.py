@@ -1,9 +1,12 @@
 """Neurons that change cone are followed one by one until they have calmed down.
 
+    w <- w + h a D_u,   a <- a + h <w, D_u>,   u the cone of (w, a) itself.
+
 At a hyperplane that attracts, gradient descent jumps to and fro across it, often at every step.
-Such a neuron is kept out of the lumps: a step costs it O(d), since only the nearest hyperplane
-is looked at; the slack to the others, less what the neuron has moved, tells when to look at
-them again. After CALM steps in one cone it joins the lump there.
+Leaving and joining a lump costs O(d^3) and blurs its moments, so such a neuron is kept out of the
+lumps: a step costs it O(d), since only the nearest hyperplane is looked at (and the cone across it
+is remembered: `other`); the slack to the others, less what the neuron has moved, tells when to look
+at them again. After CALM steps in one cone it joins the lump there.
 """
 
 import math
@@ -75,12 +78,15 @@ def watch(L, j):
     if near != L.near[j]:
         L.other[j] = NONE
     L.near[j] = near
-    L.rest[j] = second * (1.0 - 1e-9)
+    L.rest[j] = second * (1.0 - 1e-9)  # a rounding less: late is wrong, early costs a look
 
 
 @inlined
 def across(L, u, v, k):
-    """Whether cones u and v lie on the two sides of the hyperplane of sample k and of no other."""
+    """Whether cones u and v lie on the two sides of the hyperplane of sample k and of no other.
+
+    Only then may a neuron change between them on the sign of <w, x_k> alone.
+    """
     p, q, total = L.arc[u], L.arc[v], L.bound.size
     if p != NONE and q != NONE and total > 2:
         if (p + 1) % total == q:

@@ -12,15 +12,19 @@ for a while (kernels.loose).
 
 All sizes carry a power of two per neuron (``exponent``) and per cone (``level``), so scales far
 outside the range of floats are exact.
+
+Weight decay multiplies all weights by one number: I + h (M_u - lambda I) = q (I + (h/q) M_u) with
+q = 1 - h lambda. So the state here is that of z / (product of the q), moved by steps h/q, and only
+f, which is quadratic in z, knows of the difference (``factors``); directions and cones do not.
 """
 
 import math
 
 import numpy as np
-from numba import njit
 
+from reluflow._compiled import njit
 from reluflow.kernels.codes import DIVERGED, DONE, GROW, UNPROFITABLE
-from reluflow.kernels.inner import inner
+from reluflow.kernels.inner import inlined, inner
 from reluflow.kernels.loose import add_loose, follow_loose, let_loose, step_loose
 from reluflow.kernels.lumps import (
     CONES,
@@ -61,7 +65,12 @@ def sums_of_lumps(dims, cones, count, unit, S, T):
 
 @inner
 def outputs(dims, cones, T, A, parent, start, flips, sample, sign, X, leak, f):
-    """f(x_k) = <x_k, leak * (all) + (1 - leak) * (cones in which k is active)>, up the tree."""
+    """f(x_k) = <x_k, leak * (all) + (1 - leak) * (cones in which k is active)>, up the tree.
+
+    A sample is active in cone u iff it is so in the parent, unless the edge flips it. Summed from
+    the leaves, T_u holds the whole subtree, and a flip on the edge to u turns the sample on (sign
+    1) or off (-1) for all of it: A_k adds up the subtrees in which k is on.
+    """
     n, d = X.shape[0], len(dims)
     for k in range(n):
         for i in range(d):
@@ -100,7 +109,11 @@ def pulls_of_cones(dims, cones, D, parent, start, flips, sample, sign, X, leak, 
 
 @inner
 def advance(dims, u, S, P, D, h, both, AD):
-    """S <- (I+hM) S (I+hM)^T and P <- (I+hM) P, M = [[0, D], [D^T (if both), 0]]."""
+    """S <- (I+hM) S (I+hM)^T and P <- (I+hM) P, M = [[0, D], [D^T (if both), 0]].
+
+    In blocks S = [[A, v], [v^T, s]]: A += h (D v^T + v D^T) + h^2 s D D^T, v += h (s D + A D) +
+    h^2 <v, D> D, s += 2h <v, D> + h^2 <D, A D>, all with the values before the step.
+    """
     d = len(dims)
     s, vD, DAD = S[u, d, d], 0.0, 0.0
     for i in range(d):
@@ -145,13 +158,13 @@ def reach(u, D, size, arc, ray):
     return max(before, after)
 
 
-@inner
-def step_cones(dims, cones, count, S, P, D, path, growth, due, arc, ray, h, both, AD):
+@inlined
+def step_cones(dims, L, h, both, AD):
     """Move every occupied cone by one step; True when some cone needs attention."""
-    d = len(dims)
+    d, P, D = len(dims), L.P, L.D
     attention = False
-    for u in range(cones):
-        if count[u] == 0:
+    for u in range(L.counts[CONES]):
+        if L.inside[u] == 0:
             continue
         size2, row2 = 0.0, 0.0
         for i in range(d):
@@ -161,10 +174,11 @@ def step_cones(dims, cones, count, S, P, D, path, growth, due, arc, ray, h, both
         for q in range(d + 1):
             row2 += P[u, d, q] * P[u, d, q]
         size = math.sqrt(size2)
-        path[u] += abs(h) * reach(u, D, size, arc, ray) * math.sqrt(row2)
-        growth[u] *= 1.0 + abs(h) * size
-        advance(dims, u, S, P, D, h, both, AD)
-        if path[u] > due[u] or growth[u] > GROWTH_LIMIT:
+        # |a_j| <= |P[a, :]| |Z_j|: how far a member of base vector of size 1 moves at most
+        L.path[u] += abs(h) * reach(u, D, size, L.arc, L.ray) * math.sqrt(row2)
+        L.growth[u] *= 1.0 + abs(h) * size  # |I + hM| = 1 + |h||D|
+        advance(dims, u, L.S, P, D, h, both, AD)
+        if L.path[u] > L.due[u] or L.growth[u] > GROWTH_LIMIT:
             attention = True
     return attention
 
@@ -195,7 +209,11 @@ def attend(L, z, seen):
 
 @inner
 def pays(L, dense_work, weights):
-    """Compare the work of the window with the dense cost; False once it has lost for long."""
+    """Compare the work of the window with the dense cost; False once it has lost for long.
+
+    ``weights``: cost of a step, of a cone, of a flip, of a look, of a change of cone and of a loose
+    neuron's step, in the unit of ``dense_work`` (descent.model measures them).
+    """
     work = WINDOW * (weights[0] + weights[1] * L.counts[CONES] + weights[2] * L.counts[FLIPS])
     work += weights[3] * (L.counts[LOOKS] - L.counts[LOOKS_BEFORE])
     work += weights[4] * (L.counts[MOVES] - L.counts[MOVES_BEFORE])
@@ -205,27 +223,21 @@ def pays(L, dense_work, weights):
     return L.counts[SLOW] < PATIENCE
 
 
+@inner
+def scale_outputs(factor, f):
+    """Outputs of the weights from those of the state, which is free of their common factor."""
+    for k in range(f.size):
+        f[k] *= factor
+
+
 @njit(cache=True)
-def lumped_steps(
-    dims,
-    L,
-    y,
-    weight,
-    kind,
-    factor,
-    leak,
-    both,
-    lrs,
-    batches,
-    mean_batch,
-    limit,
-    dense_work,
-    weights,
-):
+def lumped_steps(dims, L, targets, leak, both, lrs, factors, batches, limit, dense_work, weights):
     """Take up to len(lrs) steps in place: (code, steps taken).
 
     ``dims`` only has a length, d: as a tuple it is a constant to the compiler, which then unrolls
-    the short loops; as an array it is any number.
+    the short loops; as an array it is any number. ``targets`` are
+    :class:`reluflow.kernels.pull.Targets`. ``factors`` (steps,) are what f is multiplied by, empty
+    without weight decay.
 
     GROW asks for larger cone arrays (changes of cone stay pending), UNPROFITABLE says that the
     dense kernel would have been cheaper for PATIENCE windows, DIVERGED that f left the numbers.
@@ -242,16 +254,18 @@ def lumped_steps(
         return GROW, 0
     for t in range(lrs.size):
         cones, h = counts[CONES], lrs[t]
+        # forward: a w summed over lumps and loose neurons, then up the tree to f
         sums_of_lumps(dims, cones, count, unit, S, T)
         add_loose(dims, counts[LOOSE], loose, cone, Z, L.size2, T)
         outputs(dims, cones, T, A, parent, start, flips, sample, sign, X, leak, f)
+        if factors.size > 0:
+            scale_outputs(factors[t], f)
         if exploded(f, limit):
             return DIVERGED, t
-        pulls(kind, factor, f, y, weight, batches[t], mean_batch, c, scratch)
+        # backward: pulls, then down the tree to the D of every cone
+        pulls(targets, f, batches[t], c, scratch)
         pulls_of_cones(dims, cones, D, parent, start, flips, sample, sign, X, leak, c)
-        attention = step_cones(
-            dims, cones, count, S, L.P, D, L.path, L.growth, L.due, L.arc, L.ray, h, both, AD
-        )
+        attention = step_cones(dims, L, h, both, AD)
         counts[STEPS] += 1
         if counts[LOOSE] > 0:
             step_loose(dims, counts[LOOSE], loose, cone, Z, L.rest, D, h, both)

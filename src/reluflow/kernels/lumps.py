@@ -1,4 +1,14 @@
-"""Cones, their members and moments: the state behind kernels.lumped (see there for the idea)."""
+r"""Cones, their members and moments: the state behind kernels.lumped (see there for the idea).
+
+.. math:: z_j = 2^{e_j} P_u Z_j \quad (j \in u), \qquad
+          S_u = 4^{-\ell_u} \sum_{j \in u} z_j z_j^T, \qquad z = (w, a)
+
+with the propagator P_u of the cone since its last re-basing, the base vectors Z_j of its members
+then, and powers of two per neuron (``exponent``) and per cone (``level``): these never round, so a
+start at scale 1e-300 has all its digits. A neuron that leaves takes z z^T out of S and one that
+joins is filed with Z = P^-1 z; what cancels in S on the way is tracked as ``dirt``, and a re-basing
+sums S anew from the members.
+"""
 
 import math
 from typing import NamedTuple
@@ -26,7 +36,7 @@ from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take_all
 ) = range(12)
 N_COUNTS = 12
 
-ROUNDING = 2.3e-16
+ROUNDING = 2.3e-16  # relative error of a float, as the unit of dirt
 CLOSE = 1e-9  # angle below which a neuron counts as lying on a hyperplane
 NO_ANGLE = 1e-290  # |w| below which its angle is not told by floats: 0 has none
 BLOCK = 256  # neurons added up at once in the moments
@@ -374,7 +384,11 @@ def trace(S):
 
 @inlined
 def leave(L, j, z):
-    """Neuron j, unfiled and with current vector z, leaves the lump of its cone."""
+    """Neuron j, unfiled and with current vector z, leaves the lump of its cone.
+
+    Taking z z^T out leaves a rounding error of the size of what S was before, also when little is
+    left afterwards: its variance goes to dirt.
+    """
     u = L.cone[j]
     before = trace(L.S[u])
     change_moments(L.S, L.level, u, L.exponent[j], z, -1.0)

@@ -1,7 +1,14 @@
-"""Outputs and velocities of many neurons on two features, without a table of products."""
+r"""Outputs and velocities of many neurons on two features, without a table of products.
 
-from numba import njit
+.. math:: f_k = \sum_j a_j \phi(\langle w_j, x_k \rangle), \qquad
+          w_j' = a_j D_j, \quad a_j' = \langle w_j, D_j \rangle, \quad
+          D_j = \sum_k \phi'_{jk} c_k x_k
 
+A product <w_j, x_k> is two multiplications, less than it takes to store and read an entry of an
+(n, m) table: it is computed for f and again for D. Wide d goes through kernels.blas instead.
+"""
+
+from reluflow._compiled import njit
 from reluflow.kernels.dense import add_outputs_planar, add_up_planar
 
 

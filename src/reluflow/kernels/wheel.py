@@ -1,15 +1,23 @@
 """Timer wheels: which neurons of a cone must be looked at once its path length passes a mark.
 
-A neuron with slack s is filed under a mark at most s/4 before its deadline: level = power of two
-of s, 8 slots per level, a bit per level in use. Filing and emptying cost O(1), the due mark of
-a cone is one number to compare per step. Slacks below the finest level are due at the next step,
-infinite ones never.
+A neuron filed at path length p with slack s has its deadline at p + s. It goes under
+
+    mark = step * floor((p + s) / step),   step = 2^(floor(log2 s) - 2),
+
+at most a quarter of s before its deadline and never after it: level = power of two of s, 8 slots
+per level (slot = count mod 8; s is below 8 steps, so marks that are in use at once do not share a
+slot), a bit per level in use. Filing and emptying cost O(1), the due mark of a cone is one number
+to compare per step. Slacks below the finest level are due at the next step, infinite ones never.
+
+Example: p = 10, s = 3. step = 2^(1 - 2) = 1/2, deadline 13 less a rounding, count = 25: filed in
+slot 1 of its level under the mark 12.5.
 """
 
 import math
 
 import numpy as np
-from numba import njit
+
+from reluflow._compiled import njit
 
 NONE = -1
 FINEST, LEVELS, PER_LEVEL = -48, 58, 8
@@ -28,6 +36,7 @@ def file_neuron(u, j, slack, path, head, mark, used, link, due):
     else:
         power = min(math.frexp(slack)[1] - 1, FINEST + LEVELS - 1)
         step = math.ldexp(1.0, power - 2)
+        # at most 7 steps ahead, so that a slot is never entered a second time round the wheel
         deadline = now + min(slack, 7.0 * step) * (1.0 - 1e-9)
         count = math.floor(deadline / step)
         level, place, when = power - FINEST, np.int64(count) % PER_LEVEL, count * step

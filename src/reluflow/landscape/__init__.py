@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from reluflow._lazy import make_lazy
 
 if TYPE_CHECKING:
-    from reluflow.landscape.align import Alignment, align
+    from reluflow.landscape.align import Alignment
     from reluflow.landscape.alignment import D, G, pattern, regular
     from reluflow.landscape.bound import MaxG, max_G
     from reluflow.landscape.constants import Constants, constants
+    from reluflow.landscape.dispatch import align, extremal_vectors
     from reluflow.landscape.early import early
-    from reluflow.landscape.extremal import extremal_vectors
-    from reluflow.landscape.result import ExtremalVectors
+    from reluflow.landscape.extremal import ExtremalVectors
 
 _HOMES = {
     "D": "reluflow.landscape.alignment",
@@ -22,12 +22,12 @@ _HOMES = {
     "regular": "reluflow.landscape.alignment",
     "Constants": "reluflow.landscape.constants",
     "constants": "reluflow.landscape.constants",
-    "ExtremalVectors": "reluflow.landscape.result",
-    "extremal_vectors": "reluflow.landscape.extremal",
+    "ExtremalVectors": "reluflow.landscape.extremal",
+    "extremal_vectors": "reluflow.landscape.dispatch",
     "MaxG": "reluflow.landscape.bound",
     "max_G": "reluflow.landscape.bound",
     "Alignment": "reluflow.landscape.align",
-    "align": "reluflow.landscape.align",
+    "align": "reluflow.landscape.dispatch",
     "early": "reluflow.landscape.early",
 }
 

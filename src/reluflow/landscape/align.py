@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow._views import Shown
 from reluflow.arrays import Array, Mask
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.kernels.codes import EVENT_NAMES, Destination, EventKind, PathEnd
 from reluflow.landscape.early import branch_rule, frozen_pull, most_events
@@ -59,7 +61,7 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Alignment:
+class Alignment(Shown):
     r"""Early alignment of m neurons: where each goes, how fast, and by which cones.
 
     Attributes
@@ -107,27 +109,27 @@ class Alignment:
     @property
     def growing(self) -> Mask:
         """Neurons that grow along an extremal vector."""
-        return self.ends == PathEnd.GROWS
+        return np.asarray(self.ends == PathEnd.GROWS)
 
     @property
     def dead(self) -> Mask:
         """Neurons without an active sample at the end."""
-        return self.ends == PathEnd.STILL
+        return np.asarray(self.ends == PathEnd.STILL)
 
     @property
     def anti_aligned(self) -> Mask:
         """Neurons that shrink as long as the network is silent."""
-        return self.ends == PathEnd.SHRINKS
+        return np.asarray(self.ends == PathEnd.SHRINKS)
 
     @property
     def resting(self) -> Mask:
         """Neurons at, or tending to, another fixed point."""
-        return self.ends == PathEnd.RESTS
+        return np.asarray(self.ends == PathEnd.RESTS)
 
     @property
     def unresolved(self) -> Mask:
         """Neurons whose path was given up."""
-        return self.ends == PathEnd.UNRESOLVED
+        return np.asarray(self.ends == PathEnd.UNRESOLVED)
 
     @property
     def branched(self) -> Mask:
@@ -210,6 +212,7 @@ class Alignment:
         return f"Alignment({self.sign.size} neurons: {words})"
 
 
+@check_arguments
 def align(
     problem: Problem,
     net: Network,
@@ -281,6 +284,8 @@ def align(
     from reluflow.kernels.early import align_all
 
     c = frozen_pull(problem, net, pull)
+    if not isinstance(paths, bool | np.bool_):
+        raise ReluflowError(f"paths must be True or False, got {paths!r}: True keeps the events")
     if not 0.0 < cosine < 1.0:
         raise ReluflowError(f"cosine must lie strictly between 0 and 1, got {cosine!r}: try 0.99")
     ends, sign, numbers, direction, counts, events = align_all(
@@ -291,7 +296,7 @@ def align(
         problem.leak,
         branch_rule(on_branch),
         float(cosine),
-        paths,
+        bool(paths),
         most_events(problem.n),
     )
     growth, offset, time, last = numbers

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Mask, Sides
 from reluflow.errors import ReluflowError
-from reluflow.landscape.canonical import PATTERN_TOL, as_pull, unit_pull
+from reluflow.landscape.canonical import PATTERN_TOL, as_pull, signs_of, unit_pull
 from reluflow.problem import Problem
 
 
@@ -56,7 +56,7 @@ def G(problem: Problem, w: ArrayLike, pull: ArrayLike | None = None) -> Array:
     return np.asarray(np.maximum(p, problem.leak * p) @ as_pull(problem, pull))
 
 
-def pattern(problem: Problem, w: ArrayLike, tol: float = PATTERN_TOL) -> NDArray[np.int8]:
+def pattern(problem: Problem, w: ArrayLike, tol: float = PATTERN_TOL) -> Sides:
     r"""Activation pattern A(w): the sign of <w, x_k>, 0 where |<w, x_k>| <= tol |w| |x_k|.
 
     Returns int8 of shape (..., n). A zero sample has 0 everywhere.
@@ -64,7 +64,7 @@ def pattern(problem: Problem, w: ArrayLike, tol: float = PATTERN_TOL) -> NDArray
     W = _directions(problem, w)
     p = W @ problem.X.T
     size = np.linalg.norm(W, axis=-1)[..., None] * problem.norms
-    return (np.sign(p) * (np.abs(p) > tol * size)).astype(np.int8)
+    return signs_of(p, tol * size)
 
 
 def D(
@@ -104,7 +104,7 @@ def regular(
     w: ArrayLike,
     pull: ArrayLike | None = None,
     tol: float = PATTERN_TOL,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Whether no sample with a pull lies on the hyperplane of w, so that G has a gradient there."""
     moving = (as_pull(problem, pull) != 0.0) & (problem.norms > 0.0)
     return np.asarray((pattern(problem, w, tol)[..., moving] != 0).all(axis=-1))

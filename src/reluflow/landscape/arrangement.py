@@ -8,13 +8,15 @@ those are independent, else found by the same rule one dimension lower.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations, product
 from math import comb, exp, inf, lgamma, log
+from typing import Any
 
 import numpy as np
 
 from reluflow.arrays import Array, Sides
-from reluflow.landscape.canonical import Canonical, row_space
+from reluflow.landscape.canonical import ZERO_TOL, Canonical, row_space, signs_of
 
 CLEAR = 1e-7
 """Normals closer to dependent than this, but not dependent, leave completeness unproved."""
@@ -86,12 +88,11 @@ def rays(N: Array, tol: float, chunk: int = 100_000) -> tuple[Array, Sides, bool
             parts.append(x[new])
         lines = np.concatenate(parts)
     both = np.concatenate([lines, -lines])
-    p = both @ N.T
-    return both, (np.sign(p) * (np.abs(p) > tol)).astype(np.int8), clear
+    return both, signs_of(both @ N.T, tol), clear
 
 
-def patterns(N: Array, tol: float) -> Sides:
-    """All faces of the arrangement of N (H, r), the zero pattern (the origin) included."""
+def faces(N: Array, tol: float) -> Sides:
+    """Patterns of all faces of the arrangement of N (H, r), the origin (all 0) included."""
     H = len(N)
     if H == 0:
         return np.zeros((1, 0), dtype=np.int8)
@@ -99,18 +100,37 @@ def patterns(N: Array, tol: float) -> Sides:
     r = N.shape[1]
     if r == H:  # independent normals: every sign vector is a face
         return np.array(list(product((-1, 0, 1), repeat=H)), dtype=np.int8).reshape(-1, H)
-    _, sides, _ = rays(N, tol)
-    local: dict[bytes, Sides] = {}
-    parts = [np.zeros((1, H), dtype=np.int8)]
-    for side in sides:
-        on = side == 0
+    origin = np.zeros((1, H), dtype=np.int8)
+    return np.unique(np.concatenate([origin, *_faces_around(rays(N, tol)[1], N, tol)]), axis=0)
+
+
+def _faces_around(rays_of: Sides, N: Array, tol: float) -> list[Sides]:
+    """For each ray, given by its pattern, the faces that touch it."""
+    local: dict[bytes, Sides] = {}  # opposite rays lie on the same hyperplanes
+    parts = []
+    for ray in rays_of:
+        on = ray == 0
         key = on.tobytes()
         if key not in local:
-            local[key] = patterns(N[on], tol)
-        around = np.repeat(side[None], len(local[key]), axis=0)
+            local[key] = faces(N[on], tol)
+        around = np.repeat(ray[None], len(local[key]), axis=0)
         around[:, on] = local[key]
         parts.append(around)
-    return np.unique(np.concatenate(parts), axis=0)
+    return parts
+
+
+def collect(fill: Callable[[Sides], tuple[Any, ...]], H: int, capacity: int) -> tuple[Any, ...]:
+    """The patterns (count, H) a kernel writes, and what else it returns.
+
+    ``fill`` writes as many as the array it is given holds and returns how many there are first:
+    with more of them it is called again.
+    """
+    while True:
+        found = np.empty((capacity, H), dtype=np.int8)
+        total, *rest = fill(found)
+        if total <= capacity:
+            return found[:total], *rest
+        capacity = total
 
 
 def work(H: int, r: int) -> float:
@@ -124,7 +144,7 @@ def log_subsets(H: int, k: int) -> float:
 
 
 def candidates(form: Canonical) -> tuple[Sides, Array, Sides, bool]:
-    """Sides that may hold a critical point, the rays with their patterns, and completeness.
+    """Patterns of faces that may hold a critical point, rays with their patterns, completeness.
 
     The tests made on the way (signs and balance of the projected gradient) are necessary ones, so
     the list is complete unless near-dependent normals blur the rays (see `rays`).
@@ -138,31 +158,18 @@ def candidates(form: Canonical) -> tuple[Sides, Array, Sides, bool]:
     basis = row_space(form.N, form.tol)
     inner = form.N if len(basis) == r else form.N @ basis.T
     q = inner.shape[1] - 1
-    lines, sides, clear = rays(inner, form.tol)
+    lines, ray_patterns, clear = rays(inner, form.tol)
     if len(basis) < r:
         lines = lines @ basis
-    count = (sides == 0).sum(axis=1)
+    count = (ray_patterns == 0).sum(axis=1)
     parts = []
     if len(basis) < r:  # the face on all hyperplanes is more than the origin
         parts.append(np.zeros((1, H), dtype=np.int8))
-    simple = sides[count == q]
-    K = np.nonzero(simple == 0)[1].reshape(len(simple), q)
-    room = 1000
-    while len(simple):
-        found = np.empty((room, H), dtype=np.int8)
-        args = (form.N, form.m, form.kappa, K, simple, form.tol, 1e-12 * form.scale)
-        total = faces_at_rays(*args, found)
-        if total <= room:
-            parts.append(np.unique(found[:total], axis=0))
-            break
-        room = total
-    local: dict[bytes, Sides] = {}
-    for side in sides[count > q]:
-        on = side == 0
-        key = on.tobytes()
-        if key not in local:
-            local[key] = patterns(inner[on], form.tol)
-        around = np.repeat(side[None], len(local[key]), axis=0)
-        around[:, on] = local[key]
-        parts.append(around)
-    return np.unique(np.concatenate(parts), axis=0), lines, sides, clear
+    simple = ray_patterns[count == q]
+    if len(simple):
+        K = np.nonzero(simple == 0)[1].reshape(len(simple), q)
+        args = (form.N, form.m, form.kappa, K, simple, form.tol, ZERO_TOL * form.scale)
+        (found,) = collect(lambda found: (faces_at_rays(*args, found),), H, 1000)
+        parts.append(np.unique(found, axis=0))
+    parts += _faces_around(ray_patterns[count > q], inner, form.tol)
+    return np.unique(np.concatenate(parts), axis=0), lines, ray_patterns, clear

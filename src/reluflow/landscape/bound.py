@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Indices, Sides, generator_of, whole_number
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.landscape import arrangement, branch
 from reluflow.landscape.canonical import (
@@ -20,11 +23,13 @@ from reluflow.landscape.canonical import (
 )
 from reluflow.landscape.kinds import verify
 from reluflow.landscape.multistart import climb, starts
-from reluflow.landscape.search import Nodes, best_first
 from reluflow.landscape.sweep import sweep
 from reluflow.problem import Problem
 
-CELL_RANK = 6
+CELL_RANK = 6  # above it the sphere has too many cells
+
+Nodes = tuple[NDArray[Any], ...]
+Expand = Callable[[Nodes, float], tuple[Nodes, Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +48,10 @@ class MaxG:
     nodes: int
 
 
+MOST_NODES = 10**9  # of a search, which holds its open nodes in memory
+
+
+@check_arguments
 def max_G(
     problem: Problem,
     pull: ArrayLike | None = None,
@@ -94,12 +103,12 @@ def max_G(
         raise ReluflowError(
             f"method must be auto, enumerate, cells or signs, got {method!r}: 'auto' chooses"
         )
-    if budget is not None and budget < 1:
-        raise ReluflowError(f"budget must be at least 1 node, got {budget}")
+    if not (0.0 < tol < 1.0 and gap >= 0.0):
+        raise ReluflowError(f"tol must lie in (0, 1) and gap be at least 0, got {tol} and {gap}")
+    most = 200_000 if budget is None else whole_number(budget, "budget", 1, MOST_NODES)
     c, unit = unit_pull(problem, pull)
     form = canonical(problem.X, c, problem.leak, tol)
-    most = 200_000 if budget is None else int(budget)
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     if form.r == 0:
         return MaxG(0.0, np.eye(1, problem.d)[0], sign or 1, form.error * unit, True, "none", 0)
     results: list[MaxG] = []
@@ -119,7 +128,7 @@ def _order(
     form: Canonical, signs: tuple[int, ...], rng: np.random.Generator
 ) -> list[tuple[int, tuple[Array, float]]]:
     """Signs with the best direction of each found by ascent, the better one first."""
-    starts = [(s, _climbed(form if s > 0 else form.negated(), rng)) for s in signs]
+    starts = [(s, _best_ascent(form if s > 0 else form.negated(), rng)) for s in signs]
     return sorted(starts, key=lambda start: -start[1][1])
 
 
@@ -170,7 +179,7 @@ def _choose(g: Canonical, level: float) -> str:
     return "cells" if g.r <= CELL_RANK and (g.kappa > 0).sum() > 12 else "signs"
 
 
-def _climbed(g: Canonical, rng: np.random.Generator) -> tuple[Array, float]:
+def _best_ascent(g: Canonical, rng: np.random.Generator) -> tuple[Array, float]:
     """The best direction found by ascent from some starts."""
     W = starts(g, 64, rng)
     ends, _ = climb(g, W)
@@ -194,7 +203,47 @@ def _enumerate(g: Canonical, budget: int) -> tuple[Array, bool, int]:
     return ends, complete, nodes
 
 
+def _best_first(
+    expand: Expand,
+    nodes: Nodes,
+    bounds: Array,
+    g: Canonical,
+    z: Array,
+    value: float,
+    floor: float,
+    budget: int,
+    slack: float,
+) -> tuple[Array, float, float, int]:
+    """Best-first branch and bound; returns the best point, its value, the bound and node count.
+
+    The last array of nodes says which of them can be split further.
+    """
+    closed, used = -np.inf, len(bounds)
+    while len(bounds):
+        keep = (bounds > max(value, floor) + slack) & nodes[-1]
+        closed = max(closed, float(bounds[~keep].max(initial=-np.inf)))
+        nodes, bounds = tuple(a[keep] for a in nodes), bounds[keep]
+        left = (budget - used) // 2  # each node has two children
+        if not len(bounds) or left <= 0:
+            break
+        take = np.argsort(-bounds, kind="stable")[: min(max(64, len(bounds) // 4), left)]
+        chosen = np.zeros(len(bounds), dtype=bool)
+        chosen[take] = True
+        parents = bounds[chosen]
+        children, tops, points = expand(tuple(a[chosen] for a in nodes), max(value, floor) + slack)
+        used += len(tops)
+        tops = np.minimum(tops, np.tile(parents, len(tops) // max(len(parents), 1)))
+        tried = g.G(points)
+        if len(tried) and tried.max() > value:
+            z, value = points[tried.argmax()], float(tried.max())
+        nodes = tuple(np.concatenate([a[~chosen], b]) for a, b in zip(nodes, children, strict=True))
+        bounds = np.concatenate([bounds[~chosen], tops])
+    upper = max(closed, value, float(bounds.max(initial=-np.inf)))
+    return z, value, upper, used
+
+
 def _parts(g: Canonical) -> tuple[Array, Array, Array, Array]:
+    """Normals and weights of the convex kinks, then of the concave ones."""
     convex = g.kappa > 0
     return g.N[convex], g.kappa[convex], g.N[~convex], g.kappa[~convex]
 
@@ -233,7 +282,7 @@ def _cells(
 
     tops, _ = bound(V, F, -np.inf)
     whole = np.ones(len(V), dtype=bool)
-    return best_first(expand, (V, F, whole), tops, g, z, value, floor, budget, slack)
+    return _best_first(expand, (V, F, whole), tops, g, z, value, floor, budget, slack)
 
 
 def _signs(
@@ -245,7 +294,7 @@ def _signs(
     NP, kP, NN, kN = _parts(g)
     gram = NP @ NP.T
 
-    def bound(states: np.ndarray) -> tuple[np.ndarray, Array, Array]:
+    def bound(states: Sides) -> tuple[Indices, Array, Array]:
         tops, points = np.empty(len(states)), np.empty((len(states), g.r))
         pick = np.empty(len(states), dtype=np.int64)
         sign_bounds(states, g.m, NP, kP, NN, kN, gram, tops, points, pick)
@@ -263,5 +312,5 @@ def _signs(
     if g.G(points)[0] > value and points.any():
         z, value = points[0], float(g.G(points)[0])
     nodes = (first, pick, pick >= 0)
-    z, value, upper, used = best_first(expand, nodes, tops, g, z, value, floor, budget, slack)
+    z, value, upper, used = _best_first(expand, nodes, tops, g, z, value, floor, budget, slack)
     return z, value, max(upper, 0.0), used  # the signs say nothing below 0

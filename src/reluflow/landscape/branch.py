@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
 
 from reluflow.arrays import Array, Sides
+from reluflow.landscape.arrangement import collect
 from reluflow.landscape.canonical import ZERO_TOL, Canonical
 
 
 def direction_inside(form: Canonical, v: Sides) -> Array:
     """A unit direction deep inside the open cone of pattern v, or zeros when it is empty."""
+    from scipy.optimize import linprog
+
     H, r = form.N.shape
     fit = linprog(
         np.append(np.zeros(r), -1.0),
@@ -20,21 +22,16 @@ def direction_inside(form: Canonical, v: Sides) -> Array:
     )
     if fit.status != 0 or fit.x[-1] <= form.tol:
         return np.zeros(r)
-    return fit.x[:r] / np.linalg.norm(fit.x[:r])
+    return np.asarray(fit.x[:r] / np.linalg.norm(fit.x[:r]))
 
 
 def consistent(form: Canonical, budget: int) -> tuple[Sides, bool, int]:
-    """Sides v = signs of N D_v (critical points of positive value), complete, nodes."""
+    """Patterns v = signs of N D_v (critical points of positive value), complete, nodes."""
     from reluflow.kernels.landscape_branch import consistent_patterns
 
-    room = 4096
-    while True:
-        found = np.empty((room, form.H), dtype=np.int8)
-        args = (form.N, form.m, form.kappa, 1e-9 * form.scale, ZERO_TOL * form.scale, form.tol)
-        total, nodes, complete = consistent_patterns(*args, budget, found)
-        if total <= room:
-            return found[:total], bool(complete), int(nodes)
-        room = total
+    args = (form.N, form.m, form.kappa, 1e-9 * form.scale, ZERO_TOL * form.scale, form.tol, budget)
+    found, nodes, complete = collect(lambda found: consistent_patterns(*args, found), form.H, 4096)
+    return found, bool(complete), int(nodes)
 
 
 def flat_cones(form: Canonical, budget: int) -> tuple[Sides, Array, bool]:
@@ -42,24 +39,17 @@ def flat_cones(form: Canonical, budget: int) -> tuple[Sides, Array, bool]:
     from reluflow.kernels.landscape_branch import vanishing_patterns
 
     order = np.argsort(-np.abs(form.kappa), kind="stable")
-    room = 256
-    while True:
-        found = np.empty((room, form.H), dtype=np.int8)
-        zero = ZERO_TOL * form.scale
-        args = (form.N[order], form.m, form.kappa[order], zero, budget)
-        total, complete = vanishing_patterns(*args, found)
-        if total <= room:
-            break
-        room = total
-    v = np.empty((total, form.H), dtype=np.int8)
-    v[:, order] = found[:total]
-    inside = np.array([direction_inside(form, u) for u in v]).reshape(total, form.r)
+    args = (form.N[order], form.m, form.kappa[order], ZERO_TOL * form.scale, budget)
+    found, complete = collect(lambda found: vanishing_patterns(*args, found), form.H, 256)
+    v = np.empty_like(found)
+    v[:, order] = found
+    inside = np.array([direction_inside(form, u) for u in v]).reshape(len(v), form.r)
     real = inside.any(axis=1)
     return v[real], inside[real], bool(complete)
 
 
 def candidates(form: Canonical, budget: int) -> tuple[Sides, Array, bool, bool]:
-    """Sides of critical points, a direction inside the flat ones, complete, flat ones complete.
+    """Patterns of critical points, a direction inside the flat ones, complete, flat ones complete.
 
     Negative values are the positive ones of -G. Of the critical sets with D = 0 only open cones are
     looked for.

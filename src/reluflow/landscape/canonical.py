@@ -6,6 +6,7 @@ Since :math:`\phi(z) = \frac{1+\mathrm{leak}}2 z + \frac{1-\mathrm{leak}}2 |z|`,
 
 with unit normals :math:`n_h`, one for each distinct hyperplane. Parallel and antiparallel samples
 share a hyperplane and their kinks add; where they cancel (symmetric data) G has no kink at all.
+A pattern v says on which side of each hyperplane a direction is, 0 on it: v in {-1, 0, 1}^H.
 Gradients are :math:`D_v = m + \sum_h v_h \kappa_h n_h`, :math:`v_h = \pm 1` off the hyperplane and
 :math:`v_h \in [-1, 1]` on it. Everything lives in the span of m and the n_h; `basis` maps back.
 """
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Sides
 from reluflow.errors import ReluflowError
 from reluflow.problem import Problem
 
@@ -27,8 +28,12 @@ PATTERN_TOL = 1e-10
 ZERO_TOL = 1e-12
 """|D| or |G| below ZERO_TOL * sum_k |c_k| |x_k| counts as zero."""
 
-
 EPS = float(np.finfo(np.float64).eps)
+
+
+def signs_of(products: Array, tol: float | Array) -> Sides:
+    """Signs of products <w, x>, 0 where they are at most ``tol`` in size."""
+    return np.asarray((np.sign(products) * (np.abs(products) > tol)).astype(np.int8))
 
 
 def as_pull(problem: Problem, pull: ArrayLike | None) -> Array:
@@ -49,13 +54,17 @@ def as_pull(problem: Problem, pull: ArrayLike | None) -> Array:
     return c
 
 
+def unit_of(size: float) -> float:
+    """The power of two just above ``size``: division by it is exact, and squares are floats."""
+    if size == 0.0:
+        return 1.0
+    return float(np.ldexp(1.0, int(np.clip(np.frexp(size)[1], -1021, 1021))))
+
+
 def unit_pull(problem: Problem, pull: ArrayLike | None) -> tuple[Array, float]:
     """The pull divided by a power of two, so that squares neither vanish nor overflow."""
     c = as_pull(problem, pull)
-    most = float(np.max(np.abs(c) * problem.norms, initial=0.0))
-    if most == 0.0:
-        return c, 1.0
-    unit = float(np.ldexp(1.0, int(np.clip(np.frexp(most)[1], -1021, 1021))))
+    unit = unit_of(float(np.max(np.abs(c) * problem.norms, initial=0.0)))
     return c / unit, unit
 
 
@@ -91,10 +100,9 @@ class Canonical:
         """G at rows z (..., r)."""
         return np.asarray(z @ self.m + np.abs(z @ self.N.T) @ self.kappa)
 
-    def signs(self, z: Array) -> NDArray[np.int8]:
-        """Side of each hyperplane for unit rows z, 0 within the tolerance."""
-        p = z @ self.N.T
-        return (np.sign(p) * (np.abs(p) > self.tol)).astype(np.int8)
+    def pattern(self, z: Array) -> Sides:
+        """Pattern of unit rows z: the side of each hyperplane, 0 within the tolerance."""
+        return signs_of(z @ self.N.T, self.tol)
 
     def negated(self) -> Canonical:
         """The canonical form of -G."""
@@ -166,12 +174,14 @@ def canonical(
     new = np.where(keep, np.cumsum(keep) - 1, -1)
     member = np.where(on, new[member], -1) if len(normals) else member
     N, kappa = normals[keep], kappa[keep]
-    if np.linalg.norm(m) <= 1e-14 * max(n, 1) * scale:  # cancelled up to rounding
-        error += float(np.linalg.norm(m))
+    unit = unit_of(scale)
+    size = float(np.linalg.norm(m / unit))  # the square of a tiny m is no float
+    if size <= 1e-14 * max(n, 1) * (scale / unit):  # cancelled up to rounding
+        error += unit * size
         m = np.zeros(d)
     basis = np.eye(d)
     if reduce:
-        rows = N if not m.any() else np.vstack([N, m / np.linalg.norm(m)])
+        rows = N if not m.any() else np.vstack([N, m / unit / size])
         basis = row_space(rows, tol)
         if len(basis) == d:
             basis = np.eye(d)
@@ -198,4 +208,4 @@ def row_space(rows: Array, tol: float) -> Array:
 
 def orthogonal(basis: Array) -> Array:
     """A unit vector orthogonal to the orthonormal rows of basis (r, d), r < d."""
-    return np.linalg.svd(basis, full_matrices=True)[2][-1]
+    return np.asarray(np.linalg.svd(basis, full_matrices=True)[2][-1])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Sides
 from reluflow.errors import ReluflowError
 from reluflow.landscape import arrangement
 from reluflow.landscape.canonical import ZERO_TOL, Canonical, as_pull, canonical, row_space
@@ -96,7 +96,7 @@ def constants(
         )
     faces = _faces(form)
     basis = row_space(form.N, tol)
-    lines, sides, _ = arrangement.rays(arrangement.in_span(form.N, tol), tol)
+    lines, ray_patterns, _ = arrangement.rays(arrangement.in_span(form.N, tol), tol)
     lines = lines @ basis if len(basis) < form.r else lines
     D = np.array([_least(form, v) for v in faces])
     size = np.linalg.norm(D, axis=1)
@@ -105,12 +105,12 @@ def constants(
     delta = np.inf
     for v, grad, length in zip(faces[moving], D[moving], size[moving], strict=True):
         unit = grad / length
-        side = form.signs(unit)
+        side = form.pattern(unit)
         for s in (1, -1):
             if (s * side == v).all():
                 delta = min(delta, _delta(problem, c, form, v, s * unit, grad))
             else:
-                cosines[s] = max(cosines[s], _cosine(form, v, s * unit, lines, sides))
+                cosines[s] = max(cosines[s], _cosine(form, v, s * unit, lines, ray_patterns))
     alphas = [_alpha(cosines[s], clip) for s in (1, -1)]
     norms = problem.norms
     with np.errstate(divide="ignore"):
@@ -127,14 +127,14 @@ def constants(
     )
 
 
-def _faces(form: Canonical) -> np.ndarray:
-    faces = arrangement.patterns(form.N, form.tol)
+def _faces(form: Canonical) -> Sides:
+    faces = arrangement.faces(form.N, form.tol)
     if len(row_space(form.N, form.tol)) == form.r and form.H:
         faces = faces[(faces != 0).any(axis=1)]  # the origin alone is no direction
     return faces
 
 
-def _least(form: Canonical, v: np.ndarray) -> Array:
+def _least(form: Canonical, v: Sides) -> Array:
     """D_v of minimal norm."""
     from reluflow.kernels.landscape_ascent import least_gradient
 
@@ -153,7 +153,7 @@ def _alpha(cosine: float, clip: bool) -> float:
     return float(np.sqrt(max(0.0, 1.0 - cosine**2)))
 
 
-def _cosine(form: Canonical, v: np.ndarray, unit: Array, lines: Array, sides: np.ndarray) -> float:
+def _cosine(form: Canonical, v: Sides, unit: Array, lines: Array, ray_patterns: Sides) -> float:
     """Largest cosine between a unit vector and the closed cone of face v."""
     # nearest point of {v_h <n_h, w> >= 0, = 0 on the face}: w = unit + sum mu_h v_h n_h, mu >= 0
     rows = np.vstack([form.N[v != 0] * v[v != 0, None], form.N[v == 0], -form.N[v == 0]])
@@ -163,13 +163,11 @@ def _cosine(form: Canonical, v: np.ndarray, unit: Array, lines: Array, sides: np
     size = float(np.linalg.norm(unit + mu @ rows))
     if size > 1e-9:
         return size
-    touching = ((sides == v) | (sides == 0)).all(axis=1)
+    touching = ((ray_patterns == v) | (ray_patterns == 0)).all(axis=1)
     return float((lines[touching] @ unit).max(initial=-1.0))
 
 
-def _delta(
-    problem: Problem, c: Array, form: Canonical, v: np.ndarray, z: Array, grad: Array
-) -> float:
+def _delta(problem: Problem, c: Array, form: Canonical, v: Sides, z: Array, grad: Array) -> float:
     """min(delta_0', delta_0'') at one extremal face, from its samples."""
     w, D = z @ form.basis, grad @ form.basis
     norms = problem.norms
@@ -183,6 +181,6 @@ def _delta(
     p = problem.X[~on] @ w
     base = np.where(p > 0, 1.0, problem.leak) * c[~on] @ problem.X[~on]
     slopes = np.linalg.lstsq(Z.T, D - base, rcond=None)[0]
-    room = np.minimum(slopes - problem.leak, 1.0 - slopes).min()
+    slack = np.minimum(slopes - problem.leak, 1.0 - slopes).min()
     least = np.linalg.svd(Z, compute_uv=False)[-1] if len(Z) <= problem.d else 0.0
-    return min(second, float(least * max(room, 0.0)))
+    return min(second, float(least * max(slack, 0.0)))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluflow.arrays import Array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.landscape.canonical import as_pull
 from reluflow.network import Network
@@ -50,6 +51,7 @@ def early(
 ) -> list[Network]: ...
 
 
+@check_arguments
 def early(
     problem: Problem,
     net: Network,

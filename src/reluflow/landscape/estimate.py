@@ -6,7 +6,7 @@ import numpy as np
 
 from reluflow.arrays import Array
 from reluflow.landscape.alignment import G
-from reluflow.landscape.result import ExtremalVectors
+from reluflow.landscape.extremal import ExtremalVectors
 from reluflow.network import Network
 from reluflow.problem import Problem
 
@@ -28,7 +28,7 @@ def estimated_directions(problem: Problem, net: Network) -> ExtremalVectors:
     """
     starts = int(np.clip(_WORK / problem.X.size, _LEAST, _MOST))
     sign = np.sign(net.a[:starts])
-    W = climb(problem, net.directions[:starts], sign)
+    W = _climb_samples(problem, net.directions[:starts], sign)
     value = sign * G(problem, W)
     near = W @ W.T >= _SAME
     kept: list[int] = []
@@ -62,7 +62,7 @@ def estimated_directions(problem: Problem, net: Network) -> ExtremalVectors:
     )
 
 
-def climb(problem: Problem, W: Array, sign: Array) -> Array:
+def _climb_samples(problem: Problem, W: Array, sign: Array) -> Array:
     """Unit rows W moved up sign * G until it hardly rises, all at once: two products a round."""
     X, c, leak = problem.X, problem.pull, problem.leak
     best, height = W.copy(), np.full(len(W), -np.inf)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
+from dataclasses import dataclass
+from typing import Any
 
-from reluflow.arrays import Array, Sides
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reluflow._views import Shown
+from reluflow.arrays import Array, Mask, Sides, generator_of
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.landscape import arrangement, branch, multistart
 from reluflow.landscape.alignment import pattern
-from reluflow.landscape.basins import sphere_basins
 from reluflow.landscape.canonical import (
     PATTERN_TOL,
     ZERO_TOL,
@@ -19,15 +23,109 @@ from reluflow.landscape.canonical import (
     unit_pull,
 )
 from reluflow.landscape.kinds import Critical, lift, outside, verify
-from reluflow.landscape.result import ExtremalVectors
 from reluflow.landscape.sweep import arc_basins, sweep
 from reluflow.problem import Problem
+from reluflow.runtime.plain import to_plain
 
 ARRANGEMENT_WORK = 3e7
 BRANCH_KINKS = 12  # of one sign: branch ends soon
 BRANCH_TRIES = 16  # in all: branch is tried, for so many nodes
 TRIED_NODES = 1_000_000
 METHODS = ("auto", "sweep", "arrangement", "branch", "multistart")
+
+
+@dataclass(frozen=True, eq=False)
+class ExtremalVectors(Shown):
+    """Critical points of G on the unit sphere, by falling |G|; one row each.
+
+    Attributes
+    ----------
+    vectors : array, shape (k, d)
+        Unit directions w. Where D = 0 a whole face is critical and w is one direction in it.
+    values : array, shape (k,)
+        G(w); D(w) = G(w) w.
+    kinds : tuple of str
+        "max", "min", "saddle" when G(w) is not 0 or the extremum is strict; where a whole face has
+        D = 0: "weak max", "weak min", "flat", "degenerate saddle". The directions orthogonal to
+        all samples that pull are one such face when slopes exist that balance all pulls.
+    patterns : int8 array, shape (k, n)
+        Sign of <w, x_k>, 0 on the hyperplane.
+    faces : tuple of tuples
+        Samples with a pull whose hyperplane holds w.
+    rates : array, shape (k,)
+        |G(w)|, the rate at which a neuron with output sign `signs` grows there.
+    signs : array, shape (k,)
+        Sign of G(w).
+    degenerate : bool array, shape (k,)
+        D = 0, or a slope at the end of its box: a small change of the data may remove the point.
+    indices : array, shape (k,)
+        Morse index (dimensions in which G falls); -1 where degenerate.
+    basin_fractions : array, shape (k, 2) or None
+        Share of the sphere that climbs (column 0, positive neurons) or descends (column 1) to w.
+    basins : str
+        How they were found: "exact", "quadrature ..." or "none".
+    zeros : str
+        Which critical sets with D = 0 are listed: "all faces", "open cones" or "found".
+    exact : bool
+        Whether the list of extremal vectors (D not 0) is complete. Above rank 2 it is also False
+        where rounding blurs faces: normals dependent up to less than 1e-7 but not to `tol`, a point
+        within 10 `tol` of a hyperplane, a value below 1e-6 sum_k |c_k| |x_k| but not 0.
+    method : str
+        The method used.
+    """
+
+    vectors: Array
+    values: Array
+    kinds: tuple[str, ...]
+    patterns: Sides
+    faces: tuple[tuple[int, ...], ...]
+    degenerate: Mask
+    indices: NDArray[np.intp]
+    basin_fractions: Array | None
+    basins: str
+    zeros: str
+    exact: bool
+    method: str
+
+    @property
+    def rates(self) -> Array:
+        """|G(w)|, the rate at which a neuron of that sign grows there."""
+        return np.abs(self.values)
+
+    @property
+    def signs(self) -> Sides:
+        """Sign of G(w)."""
+        return np.asarray(np.sign(self.values).astype(np.int8))
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def of_kind(self, *kinds: str) -> NDArray[np.intp]:
+        """Rows of the given kinds."""
+        return np.flatnonzero(np.isin(np.array(self.kinds, dtype=object), kinds))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        names = ("vectors", "values", "kinds", "faces", "basin_fractions", "basins")
+        return dict(to_plain({name: getattr(self, name) for name in (*names, "exact", "method")}))
+
+    def __repr__(self) -> str:
+        head = "all" if self.exact else "found"
+        lines = [f"ExtremalVectors({len(self)} {head}, method={self.method!r})"]
+        share = self.basin_fractions
+        for i in range(min(len(self), 20)):
+            w = " ".join(f"{x: .4f}" for x in self.vectors[i, :6])
+            w += " ..." if self.vectors.shape[1] > 6 else ""
+            face = ",".join(map(str, self.faces[i][:6])) + ("..." if len(self.faces[i]) > 6 else "")
+            basin = "" if share is None else f"  basins {share[i, 0]:.3f}/{share[i, 1]:.3f}"
+            mark = " (degenerate)" if self.degenerate[i] else ""
+            lines.append(
+                f"  {self.kinds[i]:<17} G={self.values[i]: .6g}  w=[{w}]  face {{{face}}}"
+                f"{basin}{mark}"
+            )
+        if len(self) > 20:
+            lines.append(f"  and {len(self) - 20} more")
+        return "\n".join(lines)
 
 
 def choose(form: Canonical) -> str:
@@ -46,6 +144,7 @@ def few_kinks(form: Canonical) -> bool:
     return max(int((form.kappa > 0).sum()), int((form.kappa < 0).sum())) <= BRANCH_KINKS
 
 
+@check_arguments
 def extremal_vectors(
     problem: Problem,
     pull: ArrayLike | None = None,
@@ -108,14 +207,11 @@ def extremal_vectors(
     if method == "auto":
         method = choose(form)
         tried = method == "branch" and not few_kinks(form)
-    if method == "sweep" and (form.r > 2 or form.H == 0):
-        if form.r > 2:
-            raise ReluflowError(
-                f"method 'sweep' needs data of rank 2, got rank {form.r}: use 'arrangement' or "
-                "'auto'"
-            )
-        method = "arrangement"
-    if method == "sweep" and form.r == 1:
+    if method == "sweep" and form.r > 2:
+        raise ReluflowError(
+            f"method 'sweep' needs data of rank 2, got rank {form.r}: use 'arrangement' or 'auto'"
+        )
+    if method == "sweep" and (form.r == 1 or form.H == 0):  # no circle to sweep, or no kink on it
         method = "arrangement"
 
     exact, zeros, shares, basins = True, "all faces", None, "none"
@@ -126,8 +222,8 @@ def extremal_vectors(
         else:
             points = lift(form, points, d)
     elif method == "arrangement":
-        found, lines, sides, exact = arrangement.candidates(form)
-        points = verify(form, found, d, _inside(form, found, lines, sides))
+        found, lines, ray_patterns, exact = arrangement.candidates(form)
+        points = verify(form, found, d, _inside(form, found, lines, ray_patterns))
     elif method == "branch":
         nodes = min(budget, TRIED_NODES) if tried else budget
         found, inside, exact, whole = branch.candidates(form, nodes)
@@ -136,7 +232,7 @@ def extremal_vectors(
         else:
             points, zeros = verify(form, found, d, inside), "open cones" if whole else "found"
     if method == "multistart":
-        found, inside = multistart.candidates(form, starts, np.random.default_rng(rng))
+        found, inside = multistart.candidates(form, starts, generator_of(rng))
         points, zeros, exact = verify(form, found, d, inside), "found", False
     if d > form.r:
         points = points + outside(form, d)
@@ -148,7 +244,7 @@ def extremal_vectors(
     if shares is not None:
         shares = shares[order]
     elif d == 3 and form.r == 3 and basin_points > 0:
-        shares = sphere_basins(form, points, basin_points)
+        shares = multistart.sphere_basins(form, points, basin_points)
         basins = f"quadrature, {basin_points} points"
     return _result(problem, c, unit, form, points, shares, basins, zeros, exact, method)
 
@@ -156,13 +252,13 @@ def extremal_vectors(
 def _certain(form: Canonical, points: list[Critical]) -> bool:
     """Whether no point is so close to a hyperplane, or so small, that rounding decides its face."""
     for p in points:
-        near = np.abs(form.N @ p.z)[p.side != 0]
+        near = np.abs(form.N @ p.z)[p.pattern != 0]
         if (near < 10 * form.tol).any() or 0 < abs(p.value) < 1e6 * ZERO_TOL * form.scale:
             return False
     return True
 
 
-def _inside(form: Canonical, found: Sides, lines: Array, sides: Sides) -> Array:
+def _inside(form: Canonical, found: Sides, lines: Array, ray_patterns: Sides) -> Array:
     """A direction inside each face: the sum of the rays of its closure (zeros if D is not 0)."""
     inside = np.zeros((len(found), form.r))
     if not len(lines):
@@ -172,11 +268,17 @@ def _inside(form: Canonical, found: Sides, lines: Array, sides: Sides) -> Array:
         D = form.m + (v * form.kappa) @ form.N
         if not on.any() and np.linalg.norm(D) > 1e-11 * form.scale:
             continue
-        touching = ((sides == v) | (sides == 0)).all(axis=1)
+        touching = ((ray_patterns == v) | (ray_patterns == 0)).all(axis=1)
         z = lines[touching].sum(axis=0)
         size = np.linalg.norm(z)
         inside[i] = z / size if size > 0 else z
     return inside
+
+
+def _faces(problem: Problem, c: Array, patterns: Sides) -> tuple[tuple[int, ...], ...]:
+    """For each pattern the samples with a pull whose hyperplane holds it."""
+    pulls = (c != 0.0) & (problem.norms > 0.0)
+    return tuple(tuple(np.flatnonzero((u == 0) & pulls).tolist()) for u in patterns)
 
 
 def _result(
@@ -198,15 +300,13 @@ def _result(
     patterns = pattern(problem, vectors, form.tol)
     on = form.member >= 0
     for i, p in enumerate(points):
-        patterns[i, on] = np.where(p.side[form.member[on]] == 0, 0, patterns[i, on])
-    pulls = (c != 0.0) & (problem.norms > 0.0)
-    faces = tuple(tuple(np.flatnonzero((u == 0) & pulls).tolist()) for u in patterns)
+        patterns[i, on] = np.where(p.pattern[form.member[on]] == 0, 0, patterns[i, on])
     return ExtremalVectors(
         vectors=vectors,
         values=unit * np.array([p.value for p in points]),
         kinds=tuple(p.kind for p in points),
         patterns=patterns,
-        faces=faces,
+        faces=_faces(problem, c, patterns),
         degenerate=np.array([p.degenerate for p in points], dtype=bool),
         indices=np.array([p.index for p in points], dtype=np.intp),
         basin_fractions=shares,
@@ -224,13 +324,12 @@ def _flat(problem: Problem, c: Array, tol: float) -> ExtremalVectors:
     """
     w = np.array([[1.0], [-1.0]]) if problem.d == 1 else np.eye(1, problem.d)
     u = pattern(problem, w, tol)
-    pulls = (c != 0.0) & (problem.norms > 0.0)
     return ExtremalVectors(
         vectors=w,
         values=np.zeros(len(w)),
         kinds=("flat",) * len(w),
         patterns=u,
-        faces=tuple(tuple(np.flatnonzero((row == 0) & pulls).tolist()) for row in u),
+        faces=_faces(problem, c, u),
         degenerate=np.ones(len(w), dtype=bool),
         indices=np.full(len(w), -1, dtype=np.intp),
         basin_fractions=np.full((len(w), 2), 1.0 / len(w)),

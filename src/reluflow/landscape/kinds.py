@@ -28,12 +28,12 @@ _DRAWN = 2000
 
 @dataclass(frozen=True)
 class Critical:
-    """One critical point: unit z, value, kind, side of each hyperplane; index -1 if degenerate."""
+    """One critical point: unit z, value, kind, pattern of its face; index -1 if degenerate."""
 
     z: Array
     value: float
     kind: str
-    side: Sides
+    pattern: Sides
     degenerate: bool
     index: int
 
@@ -128,35 +128,27 @@ def verify(form: Canonical, found: Sides, d: int, inside: Array | None = None) -
     for i, v in enumerate(found):
         D = project(form, v)
         size = float(np.linalg.norm(D))
-        if size <= ZERO_TOL * form.scale:
-            if inside is None or not inside[i].any() or not balanced(form, v, np.zeros(form.r)):
-                continue
-            z = inside[i]
-        else:
-            p = form.N @ D * v
-            s = 1.0 if p[v != 0].sum() > 0 or not (v != 0).any() else -1.0
-            if (s * p[v != 0] <= form.tol * size).any():
-                continue
-            if not balanced(form, v, D):
-                continue
-            signs = (s, -s) if not (v != 0).any() else (s,)
-            for t in signs:
-                z = t * D / size
-                name, degenerate, index = kind(form, z, v, d)
-                out.append(Critical(z, t * size, name, v, degenerate, index))
+        if size <= ZERO_TOL * form.scale:  # the whole face is critical, of value 0
+            if inside is not None and inside[i].any() and balanced(form, v, np.zeros(form.r)):
+                out.append(_critical(form, inside[i], 0.0, v, d))
             continue
-        name, degenerate, index = kind(form, z, v, d)
-        out.append(Critical(z, 0.0, name, v, degenerate, index))
+        off = v != 0
+        p = (form.N @ D * v)[off]
+        s = 1.0 if p.sum() > 0 or not off.any() else -1.0
+        if (s * p > form.tol * size).all() and balanced(form, v, D):
+            for t in (s,) if off.any() else (s, -s):  # on all hyperplanes -D is as good as D
+                out.append(_critical(form, t * D / size, t * size, v, d))
     return out
+
+
+def _critical(form: Canonical, z: Array, value: float, v: Sides, d: int) -> Critical:
+    name, degenerate, index = kind(form, z, v, d)
+    return Critical(z, value, name, v, degenerate, index)
 
 
 def lift(form: Canonical, points: list[Critical], d: int) -> list[Critical]:
     """The same points with kinds for the sphere of the full space."""
-    lifted = []
-    for p in points:
-        name, degenerate, index = kind(form, p.z, p.side, d)
-        lifted.append(Critical(p.z, p.value, name, p.side, degenerate, index))
-    return lifted
+    return [_critical(form, p.z, p.value, p.pattern, d) for p in points]
 
 
 def outside(form: Canonical, d: int) -> list[Critical]:

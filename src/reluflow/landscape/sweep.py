@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Indices, Sides
 from reluflow.landscape.canonical import ZERO_TOL, Canonical
 from reluflow.landscape.kinds import Critical
 
@@ -44,7 +44,7 @@ def sweep(form: Canonical) -> tuple[list[Critical], Array]:
     null = size <= ZERO_TOL * form.scale
     before, after = np.roll(np.arange(2 * H), 1), np.arange(2 * H)
 
-    def sign(arc: np.ndarray, side: float) -> np.ndarray:
+    def sign(arc: Indices, side: float) -> Indices:
         g = side * np.einsum("ij,ij->i", D[arc], tangent)
         return np.where(null[arc] | (np.abs(g) <= form.tol * size[arc]), 0, np.sign(g)).astype(int)
 
@@ -55,8 +55,8 @@ def sweep(form: Canonical) -> tuple[list[Critical], Array]:
     end = np.roll(ray, -1, axis=0)
     places: list[tuple[float, Critical]] = []
 
-    def side_of(z: Array, on: int | None = None) -> np.ndarray:
-        v = form.signs(z)
+    def pattern_of(z: Array, on: int | None = None) -> Sides:
+        v = form.pattern(z)
         if on is not None:
             v[order[on % H]] = 0
         return v
@@ -66,7 +66,7 @@ def sweep(form: Canonical) -> tuple[list[Critical], Array]:
         loose = level[i] == 0 or ahead[i] == 0 or behind[i] == 0
         index = -1 if loose else int(kappa[i % H] < 0)
         z, G = ray[i], 0.0 if level[i] == 0 else float(form.G(ray[i]))
-        places.append((i, Critical(z, G, name, side_of(z, i), bool(loose), index)))
+        places.append((i, Critical(z, G, name, pattern_of(z, i), bool(loose), index)))
     with np.errstate(invalid="ignore", divide="ignore"):
         unit = D / size[:, None]
     for s in (1.0, -1.0):
@@ -74,7 +74,7 @@ def sweep(form: Canonical) -> tuple[list[Critical], Array]:
         from_start = ray[:, 0] * w[:, 1] - ray[:, 1] * w[:, 0]
         to_end = w[:, 0] * end[:, 1] - w[:, 1] * end[:, 0]
         for i in np.flatnonzero(~null & (from_start > form.tol) & (to_end > form.tol)).tolist():
-            v = side_of(w[i])
+            v = pattern_of(w[i])
             fresh = form.m + (v * form.kappa) @ form.N  # summed afresh for this arc
             z = s * fresh / np.linalg.norm(fresh)
             found = Critical(
@@ -85,7 +85,7 @@ def sweep(form: Canonical) -> tuple[list[Critical], Array]:
         gap = np.arctan2(ray[i, 0] * end[i, 1] - ray[i, 1] * end[i, 0], ray[i] @ end[i])
         half = 0.5 * (gap if gap > 0 else gap + 2 * np.pi)
         z = np.cos(half) * ray[i] + np.sin(half) * tangent[i]
-        places.append((i + 0.5, Critical(z, 0.0, "flat", side_of(z), True, -1)))
+        places.append((i + 0.5, Critical(z, 0.0, "flat", pattern_of(z), True, -1)))
     places.sort(key=lambda place: place[0])
     # slope of G just after each critical place: what follows the ray, or the far side of an arc
     slopes = np.zeros(len(places))

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.arrays import Array, real_number
+from reluflow.arrays import Array, Rng, generator_of, real_number
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.network.network import Network
 from reluflow.problem import Problem
-
-Rng = int | np.random.Generator | np.random.SeedSequence | None
 
 _KEEP_IN_LOG = math.log(1e-100)  # below this scale, weights are kept in log_scale
 
@@ -56,6 +55,7 @@ KINDS = (*_SIGNED, *_INDEPENDENT)
 _FAN_IN = ("he", "he_uniform", "pytorch")
 
 
+@check_arguments
 def initialize(
     problem: Problem,
     m: int,
@@ -87,7 +87,8 @@ def initialize(
     pytorch          w = scale U(+-1/sqrt d), a = scale U(+-1/sqrt m)     TK24, TLB26's "He"
     ===============  ===================================================  =======================
 
-    TK24's theory asks for |a| = |w| alone, whatever the directions.
+    TK24's theory asks for |a| = |w| alone, whatever the directions. With K outputs +- is a
+    direction drawn uniformly from the sphere of R^K, and the fan-in laws draw all entries of a.
 
     Parameters
     ----------
@@ -144,7 +145,11 @@ def initialize(
                 f"{', '.join(_INDEPENDENT)} only"
             )
         W, size = _SIGNED[kind](generator, m, problem.d)
-        a = size * _draw_signs(signs, m, generator)
+        a = (
+            size * _draw_signs(signs, m, generator)
+            if not problem.several
+            else (size[:, None] * _draw_outer(signs, m, problem.K, generator))
+        )
     else:
         if not (isinstance(signs, str) and signs == "random"):
             raise ReluflowError(
@@ -154,24 +159,15 @@ def initialize(
         inner, outer = sizes(problem.d, m)
         if law == "normal":
             W = inner * generator.standard_normal((m, problem.d))
-            a = outer * generator.standard_normal(m)
+            a = outer * generator.standard_normal((m, *problem.y.shape[1:]))
         else:
             W = generator.uniform(-inner, inner, (m, problem.d))
-            a = generator.uniform(-outer, outer, m)
+            a = generator.uniform(-outer, outer, (m, *problem.y.shape[1:]))
         a = outer_factor * a
     return _at_size(problem, W, a, log_size, log_scale is not None)
 
 
-def generator_of(rng: Rng) -> np.random.Generator:
-    """The generator meant by an ``rng=`` argument."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise ReluflowError(
-            f"rng must be a seed >= 0, a Generator, a SeedSequence or None, got {rng!r}"
-        ) from None
-
-
+@check_arguments
 def axis_start(
     problem: Problem,
     scales: Sequence[float] = (1e-4, 1e-5, 1e-7, 1e-6),
@@ -229,9 +225,19 @@ def _draw_signs(signs: str | ArrayLike, m: int, rng: np.random.Generator) -> Arr
     return np.broadcast_to(given, (m,))
 
 
+def _draw_outer(signs: str | ArrayLike, m: int, K: int, rng: np.random.Generator) -> Array:
+    """Unit rows (m, K), the signs of several outputs; for K = 1 the signs themselves."""
+    if K == 1:
+        return np.array(_draw_signs(signs, m, rng))[:, None]
+    if not (isinstance(signs, str) and signs == "random"):
+        raise ReluflowError(f"signs are for one output, this problem has {K}: leave them random")
+    B = rng.standard_normal((m, K))
+    return np.asarray(B / np.linalg.norm(B, axis=1, keepdims=True))
+
+
 def _at_size(problem: Problem, W: Array, a: Array, log_size: float, keep: bool) -> Network:
     if keep or log_size < _KEEP_IN_LOG:
-        scale = np.full(a.shape, log_size)
+        scale = np.full(len(a), log_size)
         return Network(W, a, log_scale=scale, **_look(problem))
     size = math.exp(log_size)
     return Network(size * W, size * a, **_look(problem))

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reluflow._views import Shown
 from reluflow.arrays import Array, Indices, Mask, frozen_array, row_norms
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
-from reluflow.problem.problem import check_bias, check_leak
+from reluflow.problem.problem import Problem, check_bias, check_leak
+
+if TYPE_CHECKING:
+    from reluflow.problem.problem import Problem
 
 _BLOCK = 1 << 22  # products <w_j, x> held at once by evaluate
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class Network(Shown):
     r"""Two-layer network :math:`f(x) = \sum_j e^{2 s_j} a_j \phi(\langle w_j, x\rangle)`.
 
     Neuron j is ``exp(log_scale[j]) * (W[j], a[j])``: with ``log_scale = -1000`` weights of size
@@ -26,7 +33,7 @@ class Network:
     W : array, shape (m, d)
         Inner weights, one neuron a row.
     a : array, shape (m,)
-        Outer weights.
+        Outer weights; shape (m, K) for K outputs, one row a neuron.
     log_scale : array, shape (m,), or float, optional
         Natural logarithm of a factor common to ``W[j]`` and ``a[j]``; None means 0 for all.
     leak : float
@@ -37,6 +44,17 @@ class Network:
         Radius of the smoothed activation ([TK24]_), used when the network is called; 0 for none.
     """
 
+    _hints = MappingProxyType(
+        {
+            "coef_": "use .weights(), the pair (W, a)",
+            "forward": "call the network: net(X)",
+            "predict_proba": "use reluflow.estimators.SmallInitClassifier",
+            "fit": "use flow(problem, net) or descend(problem, net, ...)",
+            "neurons": "use .weights(), or .directions and .log_norms",
+            "norms": "use np.exp(net.log_norms)",
+        }
+    )
+
     W: Array
     a: Array
     log_scale: Array | None = None
@@ -45,12 +63,17 @@ class Network:
     smoothing: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        W, a = frozen_array(self.W, "W", 2), frozen_array(self.a, "a", 1)
+        W, a = (
+            frozen_array(self.W, "W", 2),
+            frozen_array(self.a, "a", 2 if np.ndim(self.a) == 2 else 1),
+        )
         if W.shape[0] != a.shape[0]:
             raise ReluflowError(
                 f"W has {W.shape[0]} rows but a has {a.shape[0]} entries: "
                 "expected one row of W and one entry of a per neuron"
             )
+        if a.ndim == 2 and a.shape[1] == 0:
+            raise ReluflowError("a has no columns: expected one column for each output")
         if W.shape[0] == 0 or W.shape[1] == 0:
             raise ReluflowError(
                 f"the network is empty: expected m >= 1 rows and d >= 1 columns in W, "
@@ -65,9 +88,9 @@ class Network:
         if self.log_scale is not None:
             scale = self.log_scale
             if np.ndim(scale) == 0:
-                scale = np.full(a.shape, scale)
+                scale = np.full(a.shape[0], scale)
             scale = frozen_array(scale, "log_scale", 1)
-            if scale.shape != a.shape:
+            if scale.shape != a.shape[:1]:
                 raise ReluflowError(
                     f"log_scale has {scale.shape[0]} entries for {a.shape[0]} neurons: "
                     "expected one number for all or one for each"
@@ -85,6 +108,16 @@ class Network:
         return int(self.W.shape[1])
 
     @property
+    def several(self) -> bool:
+        """Whether ``a`` is a matrix (m, K): outputs are vectors, even if K = 1."""
+        return self.a.ndim == 2
+
+    @property
+    def K(self) -> int:
+        """Number of outputs."""
+        return int(self.a.shape[1]) if self.several else 1
+
+    @property
     def log_factors(self) -> Array:
         """log_scale as an array, zeros when there is none."""
         return np.zeros(self.m) if self.log_scale is None else self.log_scale
@@ -96,8 +129,8 @@ class Network:
 
     @property
     def log_outer(self) -> Array:
-        """log of the size of each true outer weight; -inf for zero."""
-        return self.log_factors + _log(np.abs(self.a))
+        """log of the size of each true outer weight (norm of a row); -inf for zero."""
+        return self.log_factors + _log(row_norms(self.a) if self.several else np.abs(self.a))
 
     @property
     def log_m_norm(self) -> float:
@@ -125,14 +158,17 @@ class Network:
         if self.log_scale is None:
             return self.W, self.a
         factor = np.exp(self.log_scale)
-        return factor[:, None] * self.W, factor * self.a
+        return factor[:, None] * self.W, (factor[:, None] if self.several else factor) * self.a
 
     def evaluate(self, X: Array, leak: float, smoothing: float = 0.0) -> Array:
         """f at the rows of ``X`` (k, d) with a given activation, in blocks of bounded memory."""
         smoothed = SmoothedRelu(smoothing, leak) if smoothing else None
         X = np.asarray(X, dtype=float)
-        outer = self.a if self.log_scale is None else self.a * np.exp(2.0 * self.log_scale)
-        out = np.zeros(X.shape[0])
+        outer = self.a
+        if self.log_scale is not None:
+            size = np.exp(2.0 * self.log_scale)
+            outer = self.a * (size[:, None] if self.several else size)
+        out = np.zeros(X.shape[:1] + self.a.shape[1:])
         block = max(1, _BLOCK // max(1, X.shape[0]))
         for start in range(0, self.m, block):
             part = slice(start, start + block)
@@ -158,11 +194,35 @@ class Network:
         out = self.evaluate(X, self.leak, self.smoothing)
         return out[0] if single else out
 
+    def predict(self, X: Any) -> Array:
+        """f at the rows of ``X``, as calling the network does; the sign is the class for labels
+        -1 and +1."""
+        return self(X)
+
+    @check_arguments
+    def score(self, problem: Problem) -> float:
+        r"""Share of samples on the right side of 0 for labels -1 and +1, else R^2.
+
+        .. math:: R^2 = 1 - \sum_k (f(x_k) - y_k)^2 / \sum_k (y_k - \bar y)^2
+        """
+        f, y = problem.outputs(self), problem.y
+        if np.isin(y, (-1.0, 1.0)).all():
+            return float(np.mean(f * y > 0.0))
+        spread = float(np.sum((y - y.mean()) ** 2))
+        return 1.0 - float(np.sum((f - y) ** 2)) / spread if spread > 0.0 else float("nan")
+
     def subset(self, index: Indices | Mask) -> Network:
         """The network of the chosen neurons (indices or a mask)."""
+        try:
+            self.a[index]
+        except (IndexError, TypeError, OverflowError):
+            raise ReluflowError(
+                f"neurons are chosen by indices from 0 to {self.m - 1} or a mask, got {index!r:.80}"
+            ) from None
         scale = None if self.log_scale is None else self.log_scale[index]
         return replace(self, W=self.W[index], a=self.a[index], log_scale=scale)
 
+    @check_arguments
     def scaled(self, log_factor: float) -> Network:
         """All weights multiplied by exp(log_factor), kept in ``log_scale``."""
         return replace(self, log_scale=self.log_factors + log_factor)
@@ -175,8 +235,19 @@ class Network:
                 "Drop the bias column or give the problem bias=1.0"
             )
 
+    def check_fits_problem(self, problem: Problem) -> None:
+        """Raise unless the network takes the samples of a problem and has its outputs."""
+        self.check_fits(problem.d)
+        if self.a.shape[1:] != problem.y.shape[1:]:
+            form = "(m,)" if not problem.several else f"(m, {problem.K})"
+            raise ReluflowError(
+                f"the network has outer weights of shape {self.a.shape} but the labels have shape "
+                f"{problem.y.shape}: expected outer weights of shape {form}"
+            )
+
     def __repr__(self) -> str:
-        return f"Network(m={self.m}, d={self.d}, leak={self.leak:g})"
+        outputs = f", K={self.K}" if self.several else ""
+        return f"Network(m={self.m}, d={self.d}{outputs}, leak={self.leak:g})"
 
 
 def _log(x: Array) -> Array:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         write_certificate,
     )
     from reluflow.optimum.checker import check_certificate
+    from reluflow.optimum.dispatch import kkt, max_margin, min_norm, stationarity
     from reluflow.optimum.embedding import (
         Embedding,
         collapse,
@@ -25,12 +26,17 @@ if TYPE_CHECKING:
         neuron_groups,
         pi_b,
     )
-    from reluflow.optimum.kkt import KKT, kkt
+    from reluflow.optimum.kkt import KKT
     from reluflow.optimum.linear import LinearMargin
-    from reluflow.optimum.max_margin import NetworkMargin, margin_bound, max_margin
-    from reluflow.optimum.min_norm import MinNorm, min_norm, norm_bound
-    from reluflow.optimum.stationarity import stationarity
-    from reluflow.optimum.stationarity_result import Stationarity
+    from reluflow.optimum.max_margin import NetworkMargin, margin_bound
+    from reluflow.optimum.min_norm import MinNorm, norm_bound
+    from reluflow.optimum.penalised_stationarity import (
+        PenalisedStationarity,
+        penalised_stationarity,
+    )
+    from reluflow.optimum.ridge import Ridge, largest_decay, ridge
+    from reluflow.optimum.ridge_path import Kink, RidgePath, ridge_path
+    from reluflow.optimum.stationarity import Stationarity
 
 _HOMES = {
     "certificates": "reluflow.optimum.certificate",
@@ -48,16 +54,24 @@ _HOMES = {
     "neuron_groups": "reluflow.optimum.embedding",
     "pi_b": "reluflow.optimum.embedding",
     "KKT": "reluflow.optimum.kkt",
-    "kkt": "reluflow.optimum.kkt",
+    "kkt": "reluflow.optimum.dispatch",
     "LinearMargin": "reluflow.optimum.linear",
     "NetworkMargin": "reluflow.optimum.max_margin",
     "margin_bound": "reluflow.optimum.max_margin",
-    "max_margin": "reluflow.optimum.max_margin",
+    "max_margin": "reluflow.optimum.dispatch",
     "MinNorm": "reluflow.optimum.min_norm",
-    "min_norm": "reluflow.optimum.min_norm",
+    "min_norm": "reluflow.optimum.dispatch",
     "norm_bound": "reluflow.optimum.min_norm",
-    "Stationarity": "reluflow.optimum.stationarity_result",
-    "stationarity": "reluflow.optimum.stationarity",
+    "PenalisedStationarity": "reluflow.optimum.penalised_stationarity",
+    "penalised_stationarity": "reluflow.optimum.penalised_stationarity",
+    "Ridge": "reluflow.optimum.ridge",
+    "largest_decay": "reluflow.optimum.ridge",
+    "ridge": "reluflow.optimum.ridge",
+    "Kink": "reluflow.optimum.ridge_path",
+    "RidgePath": "reluflow.optimum.ridge_path",
+    "ridge_path": "reluflow.optimum.ridge_path",
+    "Stationarity": "reluflow.optimum.stationarity",
+    "stationarity": "reluflow.optimum.dispatch",
 }
 
 __all__ = [
@@ -65,16 +79,21 @@ __all__ = [
     "Certificate",
     "Check",
     "Embedding",
+    "Kink",
     "LinearMargin",
     "MinNorm",
     "NetworkMargin",
+    "PenalisedStationarity",
     "Report",
+    "Ridge",
+    "RidgePath",
     "Stationarity",
     "certificates",
     "check_certificate",
     "collapse",
     "commuting_error",
     "kkt",
+    "largest_decay",
     "log_m_norm",
     "m_norm",
     "margin_bound",
@@ -82,8 +101,11 @@ __all__ = [
     "min_norm",
     "neuron_groups",
     "norm_bound",
+    "penalised_stationarity",
     "pi_b",
     "read_certificate",
+    "ridge",
+    "ridge_path",
     "stationarity",
     "write_certificate",
 ]

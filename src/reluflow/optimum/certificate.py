@@ -1,16 +1,20 @@
 """Certificates of a network: what can be shown about it, in a form that others can check.
 
-Each is made to leave the proof a little room: bounds are widened outward, points are polished and
-put in a small box. The checker has the last word: what it proves is PROVED. Where no proof is found
-within the budget the certificate says CHECKED and holds the numbers alone.
+So that a proof can succeed in spite of rounding, bounds are widened outward, points are polished
+and put in a small box. What the checker proves is PROVED. Where no proof is found within the budget
+the certificate says CHECKED and holds the numbers alone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from fractions import Fraction
 
 import numpy as np
 
+from reluflow.arrays import Array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.optimum.certificate_file import (
@@ -21,17 +25,15 @@ from reluflow.optimum.certificate_file import (
 )
 from reluflow.optimum.max_margin import max_margin
 from reluflow.optimum.min_norm import min_norm
-from reluflow.optimum.proofs.attempt import prove
+from reluflow.optimum.proofs.attempt import above, below, prove, sides_of
 from reluflow.optimum.proofs.ends import gradient_certificate, kkt_certificate, point_certificate
-from reluflow.optimum.proofs.jumps import jump_arrays
 from reluflow.optimum.proofs.optima import (
     linear_certificate,
     margin_certificate,
     norm_certificate,
     optimum_certificate,
 )
-from reluflow.optimum.stationarity import stationarity
-from reluflow.optimum.stationarity_result import Stationarity
+from reluflow.optimum.stationarity import Stationarity, stationarity
 from reluflow.problem import Problem
 
 __all__ = [
@@ -47,8 +49,10 @@ __all__ = [
 ]
 
 MOST, MOST_PLANE = 200, 600  # entries of X up to which optima are searched unasked; in the plane
+TIME_WIDTH = 1e-13  # relative width of the bounds of times
 
 
+@check_arguments
 def certificates(
     problem: Problem, net: Network | None = None, kinds: Iterable[str] | None = None
 ) -> list[Certificate]:
@@ -75,6 +79,8 @@ def certificates(
         "max-margin-network" and "min-norm" is the best one known, which need not be ``net``;
         "margin-optimum" is about ``net`` itself, and only made when it is proved.
     """
+    if net is not None:
+        net.check_fits(problem.d)
     if kinds is None:
         wanted = _usual(problem, net)
     else:
@@ -119,3 +125,48 @@ def _usual(problem: Problem, net: Network | None) -> list[str]:
     error = np.abs(problem.outputs(net) - problem.y).max()
     fits = bool(error <= 1e-6 * max(1.0, float(np.abs(problem.y).max())))
     return wanted + (["min-norm"] if fits and small else [])
+
+
+def jump_arrays(problem: Problem, net: Network) -> tuple[dict[str, Array], dict[str, float]]:
+    """Order, samples, times and plateaus of the jumps from a start, and the claims."""
+    W, a = net.weights()
+    on = sides_of(W, problem.X) > 0
+    cones = on & (np.sign(a)[:, None] * np.sign(problem.y) > 0)
+    kappa = problem.weight * problem.loss.curvature
+    factor = Fraction(problem.loss.curvature)
+    if problem.reduction == "mean":
+        factor /= problem.n
+    squares = [Fraction(v) ** 2 for v in problem.y.tolist()]
+    left, beta, time, norm2 = problem.y != 0.0, np.full(len(a), -1.0), 0.0, 0.0
+    order: list[int] = []
+    fitted: list[Array] = []
+    times: list[float] = []
+    losses: list[Fraction] = []
+    while True:
+        losses.append(factor / 2 * sum((squares[k] for k in np.flatnonzero(left)), Fraction(0)))
+        sizes = np.sqrt((cones & left) @ problem.y**2)
+        if not sizes.any():
+            break
+        waits = np.full(len(a), math.inf)
+        waits[sizes > 0.0] = -beta[sizes > 0.0] / (kappa * sizes[sizes > 0.0])
+        j = int(waits.argmin())
+        time, norm2 = time + float(waits[j]), norm2 + 2.0 * float(sizes[j])
+        beta = beta + waits[j] * kappa * sizes
+        order.append(j)
+        times.append(time)
+        fitted.append((cones[j] & left).astype(float))
+        left = left & ~cones[j]
+    arrays = {
+        "W": W,
+        "a": a,
+        "order": np.array(order, dtype=float),
+        "fitted": np.array(fitted).reshape(-1, problem.n),
+        "time_lower": np.array(times) * (1.0 - TIME_WIDTH),
+        "time_upper": np.array(times) * (1.0 + TIME_WIDTH),
+        "loss_lower": np.array([below(loss) for loss in losses]),
+        "loss_upper": np.array([above(loss) for loss in losses]),
+    }
+    return arrays, {
+        "norm2_lower": norm2 * (1.0 - TIME_WIDTH),
+        "norm2_upper": norm2 * (1.0 + TIME_WIDTH),
+    }

@@ -17,6 +17,7 @@ import numpy as np
 
 from reluflow._version import __version__
 from reluflow.arrays import Array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.optimum.checker import FORMAT, KINDS, Check, Report, check_document, claims_of
 from reluflow.runtime.files import write_text
@@ -43,12 +44,17 @@ GRADES = {
 class Certificate:
     """A claim about data, with the arrays that prove it.
 
-    kind : one of `KINDS`
-        What each states, in formulas, is in docs/certificates.md.
-    problem : loss, factor, leak, reduction and name.
-    claim : the numbers claimed.
-    arrays : X, y and the proof.
-    grade : "PROVED" or "CHECKED"
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`; what each states, in formulas, is in docs/certificates.md.
+    problem : dict
+        Loss, factor, leak, reduction and name.
+    claim : dict
+        The numbers claimed.
+    arrays : dict
+        X, y and the proof.
+    grade : {"PROVED", "CHECKED"}
         PROVED: names and shapes of claims and arrays are those of `KINDS`, and `check` goes
         through. CHECKED: the numbers were computed in floats; there is no proof.
     """
@@ -118,6 +124,7 @@ class Certificate:
         return check_document(self.document())
 
 
+@check_arguments
 def write_certificate(certificate: Certificate, path: str | os.PathLike[str]) -> Path:
     """Write a certificate to ``path`` (JSON): beside it first, then renamed.
 

@@ -278,6 +278,8 @@ class Case:
                 fits = fits and length >= (letter in "nd")
             if not fits:
                 raise Reject(f"array {name} is not of shape ({', '.join(letters)}) like the others")
+            if any(isinstance(entry, list) for entry in data):
+                raise Reject(f"array {name} holds a list: its entries are numbers, row after row")
             rows = [data[i : i + shape[-1]] for i in range(0, len(data), max(shape[-1], 1))]
             self.array[name] = numbers(data if len(shape) == 1 else rows)
         self.X, self.y, self.leak = self.array["X"], self.array["y"], numbers(about["leak"])
@@ -299,9 +301,10 @@ class Case:
             raise Reject(f"array {name} holds an entry that is not from {low} to {high}")
         return [int(fraction(v)) for v in self.array[name]]
 
-    def pairs(self, neuron: str, place: str) -> list[tuple[int, int]]:
-        first = self.whole(neuron, -1, len(self.a) - 1)
-        return list(zip(first, self.whole(place, 0, self.n + self.d), strict=True))
+    def pairs(self, neuron: str, least: int, place: str, count: int) -> list[tuple[int, int]]:
+        """(neuron from `least`, place below `count`) of each entry of two arrays."""
+        first = self.whole(neuron, least, len(self.a) - 1)
+        return list(zip(first, self.whole(place, 0, count - 1), strict=True))
 
     def loss(self, f: Sequence[Ball]) -> Ball:
         """The loss at outputs anywhere in the balls."""
@@ -313,7 +316,8 @@ class Case:
                 ends = [exponential((each * -t).lo), exponential((each * -t).hi)]
                 term = Ball.between(ends[0].lo, ends[1].hi)
                 total += log_one_plus(term) if self.law == "logistic" else term
-        return total * self.kappa
+        value: Ball = total * self.kappa
+        return value
 
     def loss_within(self, f: Sequence[Any], low: Any, high: Any) -> None:
         loss = self.loss([Ball(ZERO) + each for each in f])
@@ -501,9 +505,11 @@ class Case:
         self.step, n, X, m = "stationary point", self.n, self.X, len(self.a)
         share, radius = self.array["share"], self.array["radius"]
         leader = self.whole("leader", 0, m - 1)
-        free = self.pairs("free_neuron", "free_entry")
-        kinks = self.pairs("kink_neuron", "kink_sample")
-        rows = self.pairs("row_neuron", "row_index")
+        free = self.pairs("free_neuron", 0, "free_entry", self.d)
+        kinks = self.pairs("kink_neuron", 0, "kink_sample", n)
+        rows = self.pairs("row_neuron", -1, "row_index", max(n, self.d))
+        if any(i >= (n if j < 0 else self.d) for j, i in rows):
+            raise Reject("an equation is about a sample or an entry that does not exist")
         zero = {k for j, k in rows if j < 0}  # samples with c_k = 0
         F, T, own = len(free), self.size["t"], self.whole("kink_tau", -1, self.size["t"] - 1)
         distinct = len({*free}) == F and len({*kinks}) == len(own) and len(radius) == F + T
@@ -716,6 +722,7 @@ class Case:
                 if sizes[h] > 0:
                     self.need(f"plateau {i}", b.hi < 0, f"neuron {h} is small on it")
                     waits[h] = Ball.between(-b.hi / v.hi, -b.lo / v.lo)
+            self.need(f"jump {i}", j in waits, f"neuron {j} grows")
             ok = all(waits[j].hi < v.lo for h, v in waits.items() if cones[h] != cones[j])
             self.need(f"jump {i}", ok, f"neuron {j} is the first to reach size one")
             time, norm2 = time + waits[j], norm2 + root(sizes[j]) * 2

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, generator_of
 from reluflow.errors import ReluflowError
 from reluflow.landscape import max_G
 from reluflow.landscape.bound import MaxG
 from reluflow.landscape.canonical import EPS, row_space
 from reluflow.network import Network
-from reluflow.optimum.columns_ascent import LANDSCAPE_TOL, directions, promising, reach
-from reluflow.optimum.columns_finish import NOTHING, SHARP, best_network, sharpened
-from reluflow.optimum.columns_pool import Pool
 from reluflow.optimum.own_size import SAME, correction
+from reluflow.optimum.pool import (
+    LANDSCAPE_TOL,
+    NOTHING,
+    SHARP,
+    Pool,
+    best_network,
+    directions,
+    promising_directions,
+    reach,
+    sharpen,
+)
 from reluflow.optimum.program import Point, Task
 from reluflow.problem import Problem
 
@@ -23,6 +33,7 @@ Rng = np.random.Generator | int | None
 
 REACHED = 1e-10  # a new cone must promise more than this, relatively
 NEAR = 1e-4  # share of its size by which a multiplier may be off in a bound that is nearly 0
+TIMED_NODES = 256  # of a search of the landscape when time is short
 SOLVED = 1e-9  # a value above it is more than the solver's error
 UNREACHABLE = 1e-9  # labels that must change by this share of their size are not fitted
 
@@ -91,17 +102,31 @@ def check_search(sign: int | None, rounds: int) -> None:
 
 
 def generate(
-    problem: Problem, margin: bool, sign: int | None, rounds: int, budget: int | None, rng: Rng
+    problem: Problem,
+    margin: bool,
+    sign: int | None,
+    rounds: int,
+    budget: int | None,
+    rng: Rng,
+    seconds: float | None = None,
 ) -> Outcome:
     """The best network of any width, with a bound on all networks.
 
     Each round solves the program of the cones known so far and asks the landscape of its
     multipliers for directions that beat it: by ascent while that finds any, by the bounded search
-    of `max_G` otherwise. There are finitely many cones, and none is added twice.
+    of `max_G` otherwise. There are finitely many cones, and none is added twice. No round begins
+    after ``seconds``, and searches of the landscape are then short unless ``budget`` says more.
     """
+    began = time.monotonic()
+    if seconds is not None and budget is None:
+        budget = TIMED_NODES
+
+    def late() -> bool:
+        return seconds is not None and time.monotonic() - began > seconds
+
     check_search(sign, rounds)
     problem.check_kinks("the best network")
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     if not problem.X.any():
         dual = problem.y / float(problem.y @ problem.y)
         return _nothing(problem, dual, 0.0)
@@ -110,16 +135,16 @@ def generate(
         dual = np.zeros(problem.n)
         dual[zero[0]] = problem.y[zero[0]]
         return _nothing(problem, dual, 0.0)
-    small, basis, sizes, Y = _reduced(problem)
+    small, basis, sizes, Y = _reduce(problem)
     task = Task.of(small, margin, sign)
-    beyond = None if margin else _beyond(task)
+    beyond = None if margin else _unreachable_part(task)
     if beyond is not None:  # every network has <beyond, f> = 0
         dual = beyond / (sizes * Y)
         return _nothing(problem, dual, ratio_bound(problem, dual, sign, budget))
     pool = Pool(task)
-    pool.add(*promising(task, small.y, np.zeros((0, small.d)), -np.inf, generator))
-    pool, point, used, complete = _rounds(task, pool, rounds, budget, generator)
-    points = sharpened(task, pool, point, generator)
+    pool.add(*promising_directions(task, small.y, np.zeros((0, small.d)), -np.inf, generator))
+    pool, point, used, complete = _rounds(task, pool, rounds, budget, generator, late)
+    points = [point] if late() else sharpen(task, pool, point, generator)
     best, value, own_error = best_network(task, points)
     dual, bound = _dual(problem, task, points, sizes * Y, value / Y, budget, complete)
     v = best.v @ basis
@@ -136,7 +161,7 @@ def _nothing(problem: Problem, dual: Array, bound: float) -> Outcome:
     return Outcome(v, np.ones(1), 0.0, dual, bound, np.inf, np.inf, 0, 0, fits=False)
 
 
-def _beyond(task: Task) -> Array | None:
+def _unreachable_part(task: Task) -> Array | None:
     """A vector orthogonal to all outputs with <it, y> = 1, None when some network fits.
 
     The labels fit if changing each by a small share of its own size makes them outputs.
@@ -152,7 +177,7 @@ def _beyond(task: Task) -> Array | None:
     return np.asarray(beyond / float(beyond @ y))
 
 
-def _reduced(problem: Problem) -> tuple[Problem, Array, Array, float]:
+def _reduce(problem: Problem) -> tuple[Problem, Array, Array, float]:
     """The problem in its span, each sample divided with its label by its own size.
 
     Returns it, the basis, the sizes (n,) and what the labels were divided by beyond, all powers of
@@ -175,12 +200,17 @@ def _power(x: float) -> float:
 
 
 def _rounds(
-    task: Task, pool: Pool, rounds: int, budget: int | None, rng: np.random.Generator
+    task: Task,
+    pool: Pool,
+    rounds: int,
+    budget: int | None,
+    rng: np.random.Generator,
+    late: Callable[[], bool],
 ) -> tuple[Pool, Point, int, bool]:
     """Solve and add cones until none is better: the last program and point, rounds, complete."""
     last: tuple[Pool, Point] | None = None
     used, unit, before = 0, 1.0, 0.0
-    while used < rounds:
+    while used < rounds and not (used and late()):
         used += 1
         point = pool.solve(unit)
         if point is None:
@@ -189,7 +219,7 @@ def _rounds(
         last, before = (pool.only(np.ones(len(pool.s), dtype=bool)), point), max(before, point.t)
         unit = min(point.t, 1.0) if point.t > SOLVED else 1e-3
         level = max(point.t, 0.0) * (1.0 + REACHED) + NOTHING * 1e-2
-        if pool.add(*promising(task, point.c, directions(point), level, rng)):
+        if pool.add(*promising_directions(task, point.c, directions(point), level, rng)):
             continue
         best = top(task.problem, point.c, task.sign, budget)
         if best.value > level and pool.add(best.vector[None], np.array([float(best.sign)])):
@@ -203,7 +233,7 @@ def _rounds(
     return *last, used, False
 
 
-def _vanishing(task: Task, points: list[Point]) -> list[Point]:
+def _vanishing_points(task: Task, points: list[Point]) -> list[Point]:
     """Points whose multipliers are near some with G_c = 0, with these: no network has a value.
 
     The solver's multipliers are off by its tolerance, and so is the bound they give.
@@ -235,7 +265,7 @@ def _dual(
     """
     rng = np.random.default_rng(0)
     if max(p.t for p in points) <= SOLVED:
-        points = points + _vanishing(task, points)
+        points = points + _vanishing_points(task, points)
     distinct = {id(p.c): p for p in points}.values()
     order = [p.c / units for p in sorted(distinct, key=lambda p: reach(task, p, rng))]
     dual, bound = order[0], ratio_bound(problem, order[0], task.sign, budget)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow._views import Shown
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.problem import Problem
@@ -16,7 +17,7 @@ WORKING = 64  # samples with which the search for the support starts, at most
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMargin:
+class LinearMargin(Shown):
     """margin <= max over unit w of min_k y_k <w, x_k> <= upper_bound.
 
     margin: reached by the unit vector `w`. dual (n,): weights l >= 0 with sum 1;
@@ -91,7 +92,7 @@ def _least_distance(U: Array, targets: Array) -> tuple[Array, Array]:
     from scipy.optimize import nnls
 
     n, d = U.shape
-    working = _proposed(U, targets)
+    working = _propose_rows(U, targets)
     dual, w = np.zeros(n), np.zeros(d)
     for _ in range(n + 1):
         rows = U[working]
@@ -101,7 +102,7 @@ def _least_distance(U: Array, targets: Array) -> tuple[Array, Array]:
         dual[working] = weights / weights.sum()
         if distance <= 1e-12:
             return dual, np.zeros(d)
-        w, exact = _refined(U, targets, dual)
+        w, exact = _refine(U, targets, dual)
         dual = exact if exact is not None else dual
         level = float((rows @ w / targets[working]).min())
         worse = np.flatnonzero(U @ w < level * targets - 1e-14)
@@ -113,7 +114,7 @@ def _least_distance(U: Array, targets: Array) -> tuple[Array, Array]:
     return dual, w
 
 
-def _refined(U: Array, targets: Array, dual: Array) -> tuple[Array, Array | None]:
+def _refine(U: Array, targets: Array, dual: Array) -> tuple[Array, Array | None]:
     """The direction of equal margins on the support, and its weights if they are nonnegative."""
     on = np.flatnonzero(dual > 0.0)
     w = np.asarray(np.linalg.lstsq(U[on], targets[on], rcond=None)[0], dtype=np.float64)
@@ -130,7 +131,7 @@ def _refined(U: Array, targets: Array, dual: Array) -> tuple[Array, Array | None
     return w, exact
 
 
-def _proposed(U: Array, targets: Array) -> NDArray[np.intp]:
+def _propose_rows(U: Array, targets: Array) -> NDArray[np.intp]:
     """Rows likely to be in the support, from the quadratic program min |w|^2/2 : U w >= targets."""
     import clarabel
     from scipy import sparse

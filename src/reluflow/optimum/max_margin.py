@@ -8,17 +8,19 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow._views import Shown
 from reluflow.arrays import Array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.optimum.columns import check_search, generate, proves_nothing_fits, ratio_bound
-from reluflow.optimum.columns_finish import MET
 from reluflow.optimum.linear import LinearMargin, check_labels, linear_margin
+from reluflow.optimum.pool import MET
 from reluflow.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkMargin:
+class NetworkMargin(Shown):
     """margin <= largest normalised margin of a network of any width <= upper_bound.
 
     margin: min_k y_k f(x_k) / (|W|^2 + |a|^2) of `network`, which is scaled to have the minimum 1;
@@ -93,6 +95,7 @@ def max_margin(
     rounds: int = ...,
     budget: int | None = ...,
     rng: np.random.Generator | int | None = ...,
+    seconds: float | None = ...,
 ) -> NetworkMargin: ...
 
 
@@ -102,6 +105,7 @@ def max_margin(
 ) -> LinearMargin: ...
 
 
+@check_arguments
 def max_margin(
     problem: Problem,
     model: str = "network",
@@ -110,6 +114,7 @@ def max_margin(
     rounds: int = 100,
     budget: int | None = None,
     rng: np.random.Generator | int | None = 0,
+    seconds: float | None = None,
 ) -> NetworkMargin | LinearMargin:
     r"""Largest margin of any network, or of a linear separator, with a bound that meets it.
 
@@ -139,6 +144,9 @@ def max_margin(
         bound is weaker, still valid, and the gap says by how much.
     rng : int, Generator or None
         Starts of the ascents that look for cones ("network").
+    seconds : float, optional
+        No program is begun after so long (the first always is): network and bound are those found
+        by then, and the gap says what is left open.
 
     Returns
     -------
@@ -164,7 +172,7 @@ def max_margin(
     check_labels(problem)
     if model == "linear":
         return linear_margin(problem, sign)
-    found = generate(problem, True, sign, rounds, budget, rng)
+    found = generate(problem, True, sign, rounds, budget, rng, seconds)
     upper, margin = 0.5 * found.bound, 0.5 * found.value
     dual = np.abs(found.dual) / np.abs(found.dual).sum()
     rest = (found.rounds, found.cones)

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow._views import Shown
 from reluflow.arrays import Array
+from reluflow.checks import check_arguments
 from reluflow.landscape.canonical import as_pull
 from reluflow.network import Network
 from reluflow.optimum.columns import check_search, generate, proves_nothing_fits, ratio_bound
-from reluflow.optimum.columns_finish import MET
+from reluflow.optimum.pool import MET
 from reluflow.problem import Problem
 
 FIT, LOOSE_FIT = 1e-9, 1e-6
@@ -20,7 +22,7 @@ with its error."""
 
 
 @dataclass(frozen=True, eq=False)
-class MinNorm:
+class MinNorm(Shown):
     """lower_bound <= least squared norm of an interpolating network <= norm2.
 
     norm2, network: |W|^2 + |a|^2 of the network found, None when there is none; error: its largest
@@ -78,6 +80,7 @@ def norm_bound(
     return float(np.inf) if ratio == 0.0 else 2.0 / ratio
 
 
+@check_arguments
 def min_norm(
     problem: Problem,
     sign: int | None = None,
@@ -85,6 +88,7 @@ def min_norm(
     rounds: int = 100,
     budget: int | None = None,
     rng: np.random.Generator | int | None = 0,
+    seconds: float | None = None,
 ) -> MinNorm:
     r"""Least norm of a network of any width that interpolates, with a bound that meets it.
 
@@ -108,6 +112,9 @@ def min_norm(
         weaker, still valid, and the gap says by how much.
     rng : int, Generator or None
         Starts of the ascents that look for cones.
+    seconds : float, optional
+        No program is begun after so long (the first always is): network and bound are those found
+        by then, and the gap says what is left open.
 
     Returns
     -------
@@ -131,7 +138,7 @@ def min_norm(
     if not problem.y.any():
         still = Network(np.zeros((1, problem.d)), np.zeros(1), leak=problem.leak, bias=problem.bias)
         return MinNorm(0.0, 0.0, still, np.zeros(problem.n), 0.0, 0, 0, "optimal")
-    found = generate(problem, False, sign, rounds, budget, rng)
+    found = generate(problem, False, sign, rounds, budget, rng, seconds)
     if not found.fits or proves_nothing_fits(problem, found):
         bound = 2.0 / found.bound if found.bound > 0.0 else np.inf
         return MinNorm(

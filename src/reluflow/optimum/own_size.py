@@ -25,6 +25,7 @@ SAME = 1e-13
 
 EPS = float(np.finfo(np.float64).eps)
 ROUNDING = 16.0 * EPS  # of an output, over the sum of the sizes of its terms
+SQUARE_UNDERFLOWS = 1e-140  # beside 1: products of two such numbers are near the smallest float
 BLOCK = 1 << 22  # inner products <w_j, x_k> held at once
 
 
@@ -100,6 +101,14 @@ def terms(problem: Problem, net: Network) -> Array:
         live = active.any(axis=1)  # a dead neuron of any size adds nothing
         total += products[part][live] @ active[live]
     return np.asarray(total * lengths)
+
+
+def without_underflow(c: Array) -> Array:
+    """c (n,) with 0 for entries whose products with each other are no floats beside the largest.
+
+    What they add to a sum of pulls is far below its rounding.
+    """
+    return np.where(np.abs(c) < SQUARE_UNDERFLOWS * np.abs(c).max(initial=0.0), 0.0, c)
 
 
 def shares(c: Array, h: Array) -> Array:

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from reluflow._lazy import make_lazy
 
 if TYPE_CHECKING:
-    from reluflow.papers.catalogue import chosen
+    from reluflow.papers.catalogue import select_figures
     from reluflow.papers.figure import Figure
     from reluflow.papers.reproduce import Reproduction, reproduce
 
 _HOMES = {
     "Figure": "reluflow.papers.figure",
-    "chosen": "reluflow.papers.catalogue",
+    "select_figures": "reluflow.papers.catalogue",
     "Reproduction": "reluflow.papers.reproduce",
     "reproduce": "reluflow.papers.reproduce",
 }
 
-__all__ = ["Figure", "Reproduction", "chosen", "reproduce"]
+__all__ = ["Figure", "Reproduction", "reproduce", "select_figures"]
 
 make_lazy(__name__, _HOMES)

@@ -25,7 +25,7 @@ def _order(name: str) -> tuple[int, str]:
     return (int(digits) if digits else 0, name)
 
 
-def chosen(paper: str | None = None, name: str | None = None) -> list[Spec]:
+def select_figures(paper: str | None = None, name: str | None = None) -> list[Spec]:
     """All figures, those of one paper, or one with its parts: "F1" is also F1L, F1M and F1R."""
     known = all_figures()
     papers = sorted({of for of, _ in known})

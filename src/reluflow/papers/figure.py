@@ -10,7 +10,7 @@ from typing import Any
 from reluflow.claims.claim import Check, Found, register
 from reluflow.claims.verdict import Comparison, Hypothesis, Verdict
 from reluflow.errors import ReluflowError
-from reluflow.report.traces import Picture
+from reluflow.plot.traces import Picture
 from reluflow.trajectory import Trajectory
 
 

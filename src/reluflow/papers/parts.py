@@ -22,8 +22,8 @@ from reluflow.claims.run import try_check, verdict_of
 from reluflow.claims.verdict import Status, Verdict, from_dict
 from reluflow.papers.catalogue import all_figures
 from reluflow.papers.figure import Drawn, Figure, Skipped, Spec
-from reluflow.report.animate import animate
-from reluflow.report.render import to_svg, write_picture
+from reluflow.plot.animation import animate
+from reluflow.plot.render import to_svg, write_picture
 from reluflow.runtime import write_text
 from reluflow.runtime.plain import to_plain
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reluflow.checks import check_arguments
 from reluflow.claims.claim import SIZES, Check
 from reluflow.claims.ledger import PAPERS, ledger
 from reluflow.claims.verdict import Verdict, count_statuses
 from reluflow.errors import ReluflowError
-from reluflow.papers.catalogue import Sketch, all_figures, chosen, sketches_of
+from reluflow.papers.catalogue import Sketch, all_figures, select_figures, sketches_of
 from reluflow.papers.figure import Figure, Spec
 from reluflow.papers.parts import Row, figure_in, run_parts, verdict_in
 from reluflow.report.page import Page, verdict_rows
@@ -45,6 +46,7 @@ class Reproduction:
         return tuple(v for v in self.all_verdicts if v.surprising)
 
 
+@check_arguments
 def reproduce(
     paper: str | None = None,
     figure: str | None = None,
@@ -86,7 +88,7 @@ def reproduce(
     if size not in SIZES:
         raise ReluflowError(f"size must be one of {', '.join(SIZES)}, got {size!r}")
     _check_device(device)
-    specs, checks = _wanted(paper, figure)
+    specs, checks = _select(paper, figure)
     folder = _folder(out)
     names = [check.name for check in checks]
     # the first part has the machine for itself while kernels compile: a short one
@@ -158,11 +160,11 @@ def _check_device(device: str | None) -> None:
         device_of(device)
 
 
-def _wanted(paper: str | None, figure: str | None) -> tuple[list[Spec], list[Check]]:
+def _select(paper: str | None, figure: str | None) -> tuple[list[Spec], list[Check]]:
     """Figures to make, and checks to run beside them (without those of the figures)."""
     for sketch in sketches_of(paper, figure) if figure is not None and paper is not None else ():
         raise ReluflowError(sketch.sentence)
-    specs = chosen(paper, figure)
+    specs = select_figures(paper, figure)
     ids = {spec.id for spec in specs}
     shown = {id for spec in specs for id in spec.claims}
     checks = [

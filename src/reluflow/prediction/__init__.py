@@ -8,13 +8,12 @@ from reluflow._lazy import make_lazy
 
 if TYPE_CHECKING:
     from reluflow.prediction.limit import limit
-    from reluflow.prediction.orthogonal import algorithm1
-    from reluflow.prediction.orthogonal_process import OrthogonalProcess
+    from reluflow.prediction.orthogonal import OrthogonalProcess, algorithm1
     from reluflow.prediction.process import JumpProcess
 
 _HOMES = {
     "JumpProcess": "reluflow.prediction.process",
-    "OrthogonalProcess": "reluflow.prediction.orthogonal_process",
+    "OrthogonalProcess": "reluflow.prediction.orthogonal",
     "algorithm1": "reluflow.prediction.orthogonal",
     "limit": "reluflow.prediction.limit",
 }

@@ -16,7 +16,7 @@ import numpy as np
 
 from reluflow.arrays import Array, Indices, Sides
 from reluflow.landscape.alignment import G
-from reluflow.prediction.crew import NO_RATE, Crew, first_total
+from reluflow.prediction.crew import NO_RATE, Crew
 from reluflow.problem import Problem
 
 BELOW = 1e-9  # by how much an exponent must fall below -1 to count as below the start
@@ -44,7 +44,11 @@ class Shrunk:
     U: Sides
 
     def unbalanced_jumps(
-        self, problem: Problem, starts: Sequence[float], pulls: Sequence[Array]
+        self,
+        problem: Problem,
+        starts: Sequence[float],
+        pulls: Sequence[Array],
+        decay: float = 0.0,
     ) -> list[float]:
         """When the group would jump if |a| > |w|, and if |a| < |w|; inf if never.
 
@@ -52,16 +56,17 @@ class Shrunk:
         imbalance takes it on the first, and grows from exponent -1 at its rates there.
         """
         outer = self.s * np.array([1.0 + _TILT, 1.0 - _TILT])
-        beta, when = np.full(2, -1.0), np.full(2, np.inf)
+        # weight decay has shrunk the imbalance, and the neuron with it, until then
+        beta, when = np.full(2, -1.0 - decay * self.since), np.full(2, np.inf)
         V, U = np.array([self.v, self.v]), np.array([self.U, self.U])
         ends = [*starts[1:], np.inf]
         for start, end, pull in zip(starts, ends, pulls, strict=True):
             if end <= self.since:
                 continue
-            there = Crew.of(problem, V, outer, np.zeros(2), U).settled(pull)
+            there = Crew.of(problem, V, outer, np.zeros(2), U, decay=decay).settle(pull)
             V, U = np.nan_to_num(there.V), there.U
             rates = np.where(there.lost, 0.0, np.nan_to_num(there.rates))
-            rates[np.abs(rates) <= NO_RATE * first_total(problem)] = 0.0
+            rates[np.abs(rates) <= NO_RATE * problem.total_pull] = 0.0
             with np.errstate(divide="ignore", invalid="ignore"):
                 reached = max(start, self.since) - beta / rates
             jumps = np.isinf(when) & (rates > 0.0) & (reached < end)
@@ -79,6 +84,7 @@ def balance_words(
     jumps: Sequence[Indices],
     starts: Sequence[float],
     pulls: Sequence[Array],
+    decay: float = 0.0,
 ) -> str:
     """A sentence on the neurons whose imbalance would change the process, empty if there are none.
 
@@ -88,7 +94,7 @@ def balance_words(
     parts = []
     for group in shrunk:
         later = [i for i, who in enumerate(jumps, start=1) if np.isin(group.members, who).any()]
-        when = group.unbalanced_jumps(problem, starts, pulls)
+        when = group.unbalanced_jumps(problem, starts, pulls, decay)
         if not later and np.isinf(when).all():
             continue
         who = ", ".join(str(j) for j in group.members[:_SHOWN])

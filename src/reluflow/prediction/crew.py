@@ -3,7 +3,8 @@
 A crew holds active neurons (the first ``n_active`` rows, which make f) and tracers (dormant
 neurons, too small to be felt). Neuron j is :math:`e^{l_j} (v_j, s_j)` with |v_j| = 1: in the limit
 of small starts every neuron that grew is balanced. Under a constant pull each of them moves in
-closed form, kinks included (`reluflow.kernels.early`).
+closed form, kinks included (`reluflow.kernels.early`). Weight decay lambda leaves directions as
+they are and lowers every log norm by lambda per unit of time.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reluflow.arrays import Array, Sides
+from reluflow.arrays import Array, Indices, Mask, Sides
 from reluflow.kernels.codes import STILL, UNRESOLVED
 from reluflow.landscape.early import most_events
 from reluflow.problem import Problem
@@ -26,11 +26,6 @@ _PARALLEL = 7e-15  # the same in the kernels, against the sum they are given
 def settling_times(last: Array, rates: Array) -> Array:
     """How long neurons take to settle: their last event, and one unit of the rate of growth."""
     return last + np.divide(1.0, rates, out=np.zeros_like(rates), where=rates > 0.0)
-
-
-def first_total(problem: Problem) -> float:
-    """Sum of |c_k||x_k| for the silent network: the unit in which pulls are called small."""
-    return problem.total_pull
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +53,8 @@ class Settled:
     V: Array
     rates: Array
     offsets: Array
-    dead: NDArray[np.bool_]
-    lost: NDArray[np.bool_]
+    dead: Mask
+    lost: Mask
     U: Sides
     times: Array
 
@@ -79,13 +74,21 @@ class Crew:
     U: Sides
     n_active: int
     floor: float
+    decay: float = 0.0
 
     @classmethod
     def of(
-        cls, problem: Problem, V: Array, s: Array, log: Array, U: Sides, n_active: int = 0
+        cls,
+        problem: Problem,
+        V: Array,
+        s: Array,
+        log: Array,
+        U: Sides,
+        n_active: int = 0,
+        decay: float = 0.0,
     ) -> Crew:
         """A crew whose smallest noticeable pull is set by the silent network."""
-        floor = NO_PULL / _PARALLEL * first_total(problem)
+        floor = NO_PULL / _PARALLEL * problem.total_pull
         return cls(
             problem,
             np.ascontiguousarray(V, dtype=float).reshape(-1, problem.d),
@@ -94,9 +97,10 @@ class Crew:
             np.ascontiguousarray(U, dtype=np.int8).reshape(-1, problem.n),
             n_active,
             floor,
+            decay,
         )
 
-    def rows(self, index: slice | NDArray, n_active: int) -> Crew:
+    def rows(self, index: slice | Indices, n_active: int) -> Crew:
         """Some of the crew, the first ``n_active`` of them active."""
         return replace(
             self,
@@ -143,7 +147,7 @@ class Crew:
         with np.errstate(over="ignore", invalid="ignore"):
             return self.problem.pull_at(self.outputs())
 
-    def moved(self, c: Array, t: float) -> Crew:
+    def after(self, c: Array, t: float) -> Crew:
         """Everybody after a time t under the constant pull c."""
         return self.move(c, t)[0]
 
@@ -153,11 +157,15 @@ class Crew:
         The growth has all its digits where log norms themselves are too large to show it.
         """
         _, _, V, log, U, _ = self._ride(c, t)
+        if self.decay:
+            log = log - self.decay * t
         return replace(self, V=V, log=self.log + log, U=U), log
 
-    def settled(self, c: Array) -> Settled:
+    def settle(self, c: Array) -> Settled:
         """Limit directions and rates of everybody under the constant pull c."""
         ends, rates, V, offsets, U, last = self._ride(c, np.inf)
+        if self.decay:
+            rates = rates - self.decay
         times = settling_times(last, rates)
         return Settled(V, rates, offsets + self.log, ends == STILL, ends == UNRESOLVED, U, times)
 
@@ -168,6 +176,8 @@ class Crew:
 
         p = self.problem
         hold = np.arange(len(self.s)) >= self.n_active
-        return ride_all(
-            self.V, self.s, self.U, p.X, c, p.leak, hold, self.floor, t, most_events(p.n)
+        most = most_events(p.n)
+        ends, rates, V, offsets, U, last = ride_all(
+            self.V, self.s, self.U, p.X, c, p.leak, hold, self.floor, t, most
         )
+        return ends, rates, V, offsets, U, last

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, decay_rate, real_number
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
-from reluflow.landscape.bound import max_G
+from reluflow.landscape.bound import MaxG, max_G
 from reluflow.network import Network
 from reluflow.prediction.balance import balance_words
 from reluflow.prediction.crew import NO_RATE
 from reluflow.prediction.process import ON_BALANCE, JumpProcess, Lazy
-from reluflow.prediction.staircase import BUDGET, Plateau, Staircase
+from reluflow.prediction.staircase import BUDGET, Plateau, Staircase, rounded_rate
 from reluflow.prediction.starts import Start, from_directions, from_infinite_width, from_network
 from reluflow.prediction.transit import remaining_loss
 from reluflow.problem import Problem
@@ -23,9 +26,11 @@ from reluflow.runtime.progress import Interrupt
 
 _AT_REST = 20.0  # relaxation times that a plateau lasts if a run is to come to rest on it
 _RESTLESS = 1000.0  # log(1/scale) beyond which a plateau is said to need a very small scale
-_FITTED = 1e-20  # loss, relative to the silent network's, that counts as interpolation
+_ALL_NODES = 200_000  # of the search for the largest gain
+_REFINED = 4_096  # nodes after which a bound that no longer decides anything is left as it is
 
 
+@check_arguments
 def limit(
     problem: Problem,
     net: Network | None = None,
@@ -33,8 +38,10 @@ def limit(
     directions: ArrayLike | None = None,
     signs: ArrayLike | None = None,
     tie: float = 1e-9,
+    weight_decay: float = 0.0,
     max_jumps: int = 10_000,
     max_seconds: float | None = None,
+    seconds: float | None = None,
 ) -> JumpProcess:
     r"""The saddle-to-saddle process of gradient flow from ``scale * net`` as scale tends to 0.
 
@@ -63,10 +70,20 @@ def limit(
     tie : float
         Jump times closer than this, relative, are one jump; its proportions follow from the
         constant factors of the start and are named in ``undetermined``.
+    weight_decay : float
+        lambda of the penalty (lambda/2) (|W|^2 + |a|^2). Rates are then s_j G_c(v_j) - lambda, so
+        that a group with s_j G_c(v_j) <= lambda never jumps, and plateaus are critical points of
+        the penalised loss; "global" and "spurious" are said of that.
     max_jumps : int
         Budget of jumps.
     max_seconds : float, optional
-        Budget of time, looked at now and then.
+        Budget of time for the process, which is cut short there; looked at now and then.
+    seconds : float, optional
+        Budget of time for all, within which what was found is proved: the process comes first and
+        whole, then the bound on what a further neuron gains and the direction at infinity get
+        the time that is left. ``found`` names what is not proved. Margins that grow on all samples
+        of a neuron are not followed far out. By default everything is computed to the end,
+        whatever that takes.
 
     Returns
     -------
@@ -96,7 +113,15 @@ def limit(
     >>> process.times, process.ending
     (array([1., 2.]), 'interpolates')
     """
+    if problem.several and directions is None:
+        from reluflow.prediction.multioutput import limit as limit_of_vectors
+
+        budget = {"max_seconds": max_seconds, "seconds": seconds}
+        return limit_of_vectors(problem, net, tie=tie, max_jumps=max_jumps, **budget)
     problem.check_kinks("limit")
+    if not 0.0 <= real_number(tie, "tie") < 1.0:
+        raise ReluflowError(f"tie is a relative distance from 0 to 1, got {tie!r}: try 1e-9")
+    decay = decay_rate(weight_decay)
     if net is not None and directions is not None:
         raise ReluflowError("give either net or directions, not both")
     if net is not None:
@@ -107,19 +132,26 @@ def limit(
         raise ReluflowError("signs were given without directions: give directions= as well")
     else:
         start = from_infinite_width(problem)
-    stairs = Staircase(problem, start.units, dict(start.dead), start.relaxation)
+    if decay:
+        for unit in start.units:
+            unit.g = rounded_rate(unit.g - decay, problem.total_pull)
+    stairs = Staircase(problem, start.units, dict(start.dead), start.relaxation, decay)
+    began = time.monotonic()
     with Interrupt() as interrupt:
-        began = time.monotonic()
 
         def tick() -> bool:
             late = max_seconds is not None and time.monotonic() - began > max_seconds
             return interrupt.requested or late
 
-        stairs.run(max_jumps, tie, tick)
-    return _result(problem, start, stairs)
+        stairs.run(max_jumps, tie, tick, quick=seconds is not None)
+    left = None if seconds is None else lambda: seconds - (time.monotonic() - began)
+    return _result(problem, start, stairs, left)
 
 
-def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
+def _result(
+    problem: Problem, start: Start, stairs: Staircase, left: Callable[[], float] | None
+) -> JumpProcess:
+    """The process with its ending; ``left`` gives the seconds left for proofs, None for no end."""
     m, plateaus, jumps = len(start.signs), stairs.plateaus, stairs.jumps
     rates = np.zeros((len(plateaus), m))
     exponents = np.full((len(plateaus), m), -1.0)
@@ -128,17 +160,19 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
     for i, plateau in enumerate(plateaus):
         if i:
             exponents[i] = exponents[i - 1] + rates[i - 1] * (plateau.start - plateaus[i - 1].start)
-        for _, rate, exponent, members, K in plateau.dormant:
-            rates[i, members], exponents[i, members] = rate, exponent
+        for dormant in plateau.dormant:
+            members = dormant.members
+            rates[i, members], exponents[i, members] = dormant.rate, dormant.exponent
             if not plateau.diverging:
-                constants[i, members] = K
-        for *_, members, _share in plateau.active:
-            active[i, members], exponents[i, members] = True, 0.0
+                constants[i, members] = dormant.K
+        for acting in plateau.active:
+            active[i, acting.members], exponents[i, acting.members] = True, 0.0
     networks = Lazy(len(plateaus), lambda i: _saddle(problem, start, plateaus[i]))
     losses = np.array(
         [_loss(problem, net, plateau) for net, plateau in zip(networks, plateaus, strict=True)]
     )
-    ending, status, gain, bound = _ending(problem, stairs, losses)
+    ending, status, gain, bound, found = _ending(problem, stairs, losses, left)
+    found += ("infinity",) if stairs.assumed else ()
     notes = [doubt.text(jumps) for doubt in start.open]
     tied = [str(i + 1) for i, jump in enumerate(jumps) if jump.tied]
     if tied:
@@ -150,8 +184,10 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
     if ending == "infinity":
         from reluflow.prediction.infinity import limit_direction
 
-        direction, words = limit_direction(problem, networks[-1])
+        late = (lambda: False) if left is None else (lambda: left() <= 0.0)
+        direction, words, settled = limit_direction(problem, networks[-1], late)
         status += words
+        found += () if settled else ("limit_direction",)
         notes.append(
             "neurons that are still dormant: they would be felt only when log log t is of the "
             "order of log(1/scale)"
@@ -160,10 +196,12 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
     if ending not in ("budget", "unresolved"):
         starts, pulls = [each.start for each in plateaus], [each.pull for each in plateaus]
         who = [jump.members for jump in jumps]
-        balance = balance_words(problem, stairs.shrunk, who, starts, pulls)
+        balance = balance_words(problem, stairs.shrunk, who, starts, pulls, stairs.decay)
     if balance:
         ending, status = f"{ending}{ON_BALANCE}", f"{status} {balance}"
-    status += _restless(plateaus)
+    status += _restless_words(plateaus) + _endless_words(plateaus)
+    if stairs.assumed:
+        status += " Found, not proved: margins that had grown for long are taken to grow for ever."
     return JumpProcess(
         problem=problem,
         signs=start.signs,
@@ -184,16 +222,18 @@ def _result(problem: Problem, start: Start, stairs: Staircase) -> JumpProcess:
         limit_direction=direction,
         view=start.view,
         undetermined=tuple(notes),
+        found=found,
         balance=balance,
         weights=start.weights,
         offsets=np.array([jump.offset for jump in jumps]),
         constants=constants,
         relaxation=np.array([plateau.relaxation for plateau in plateaus]),
         residuals=np.array([plateau.residual for plateau in plateaus]),
+        weight_decay=stairs.decay,
     )
 
 
-def _restless(plateaus: list[Plateau]) -> str:
+def _restless_words(plateaus: list[Plateau]) -> str:
     """Words on plateaus that runs from scales like e^-1000 leave before they are at rest."""
     needed = {
         i: _AT_REST * here.relaxation / (after.start - here.start)
@@ -214,12 +254,25 @@ def _restless(plateaus: list[Plateau]) -> str:
     )
 
 
+def _endless_words(plateaus: list[Plateau]) -> str:
+    """Words on plateaus before a jump on which margins grow for ever (margin losses)."""
+    which = [i for i, plateau in enumerate(plateaus[:-1]) if plateau.diverging]
+    if not which:
+        return ""
+    first = "Plateau" if len(which) == 1 else "Plateaus"
+    return (
+        f" {first} {', '.join(map(str, which))} never {'rests' if len(which) == 1 else 'rest'}: "
+        "margins grow like log t there, so that a run from any scale one can reach is above the "
+        "level and times of later jumps are of leading order."
+    )
+
+
 def _saddle(problem: Problem, start: Start, plateau: Plateau) -> Network:
     """The network of a plateau: active neurons, zeros for the others."""
     W, a = np.zeros((len(start.signs), problem.d)), np.zeros(len(start.signs))
-    for v, s, log, members, share in plateau.active:
-        size = np.exp(log) * np.sqrt(share)
-        W[members], a[members] = size[:, None] * v, s * size
+    for unit in plateau.active:
+        size = np.exp(unit.log) * np.sqrt(unit.share)
+        W[unit.members], a[unit.members] = size[:, None] * unit.v, unit.s * size
     return Network(W, a, leak=problem.leak, bias=problem.bias)
 
 
@@ -233,39 +286,98 @@ def _loss(problem: Problem, net: Network, plateau: Plateau) -> float:
 def _directions(problem: Problem, m: int, plateau: Plateau) -> Array:
     """Unit limit directions of all neurons on a plateau, zero rows for dead ones."""
     V = np.zeros((m, problem.d))
-    for v, _, _, members, _ in plateau.active:
-        V[members] = v
-    for v, _, _, members, _ in plateau.dormant:
-        V[members] = v
+    for unit in plateau.active:
+        V[unit.members] = unit.v
+    for dormant in plateau.dormant:
+        V[dormant.members] = dormant.v
     return V
 
 
-def _ending(problem: Problem, stairs: Staircase, losses: Array) -> tuple[str, str, float, float]:
-    """Code, sentence, and the rate of the best further neuron with its upper bound."""
+class _Ending(NamedTuple):
+    """Code, sentence, the rate of the best further neuron with its bound, and what is unproved."""
+
+    code: str
+    status: str
+    gain: float
+    bound: float
+    found: tuple[str, ...] = ()
+
+
+def _ending(
+    problem: Problem, stairs: Staircase, losses: Array, left: Callable[[], float] | None
+) -> _Ending:
+    """How the process ends."""
     if stairs.trouble:
         code = "budget" if stairs.trouble in BUDGET else "unresolved"
-        return code, f"Not followed to the end: {stairs.trouble}.", np.nan, np.nan
+        return _Ending(code, f"Not followed to the end: {stairs.trouble}.", np.nan, np.nan)
+    if stairs.decay:
+        return _penalised_ending(problem, stairs, losses, left)
     if not np.any(stairs.pull):
         if stairs.diverging:
-            return "infinity", "Every sample is fitted with a margin that grows for ever", 0.0, 0.0
-        return "interpolates", "The process ends at an interpolator: the loss is 0.", 0.0, 0.0
-    best = max_G(problem, stairs.pull)
+            words = "Every sample is fitted with a margin that grows for ever"
+            return _Ending("infinity", words, 0.0, 0.0)
+        words = "The process ends at an interpolator: the loss is 0."
+        return _Ending("interpolates", words, 0.0, 0.0)
+    small = 10.0 * NO_RATE * stairs.unit
+    best = max_G(problem, stairs.pull) if left is None else _gain(problem, stairs.pull, small, left)
     level = f"loss {losses[-1]:.6g}"
-    small = NO_RATE * stairs.unit
-    if best.upper_bound <= 10.0 * small:
-        return (
-            "global",
-            f"Ends at a global minimum, {level}: no neuron would gain.",
-            0.0,
-            (best.upper_bound),
-        )
-    if best.value <= 10.0 * small:
+    if best.upper_bound <= small:
+        words = f"Ends at a global minimum, {level}: no neuron would gain."
+        return _Ending("global", words, 0.0, best.upper_bound)
+    if best.value <= small:
         words = f"a further neuron gains at most {best.upper_bound:.3g}, none was found that does"
-        return "stationary", f"Ends at {level}; {words}.", best.value, best.upper_bound
-    return (
-        "spurious",
+        words = f"Ends at {level}; {words}."
+        return _Ending("stationary", words, best.value, best.upper_bound, ("gain",))
+    rate = f"at rate {best.value:.6g}"
+    if left is not None and not best.exact:
+        rate += f", the largest found (at most {best.upper_bound:.3g})"
+    words = (
         f"Ends at a spurious stationary point, {level}: none of the dormant neurons grows, but one "
-        f"more neuron would, at rate {best.value:.6g}.",
-        best.value,
-        best.upper_bound,
+        f"more neuron would, {rate}."
     )
+    found = () if best.exact else ("gain",)
+    return _Ending("spurious", words, best.value, best.upper_bound, found)
+
+
+def _penalised_ending(
+    problem: Problem, stairs: Staircase, losses: Array, left: Callable[[], float] | None
+) -> _Ending:
+    """How the process ends with weight decay: a further neuron gains what is beyond the decay."""
+    small, decay = 10.0 * NO_RATE * stairs.unit, stairs.decay
+    level = decay + small
+    best = max_G(problem, stairs.pull) if left is None else _gain(problem, stairs.pull, level, left)
+    value, bound = max(best.value - decay, 0.0), max(best.upper_bound - decay, 0.0)
+    what = f"of the penalised loss, loss {losses[-1]:.6g}"
+    if not stairs.jumps:
+        what += " (nothing grows against the decay)" if bound <= small else ""
+    if bound <= small:
+        words = f"Ends at a global minimum {what}: no neuron would grow against the decay."
+        return _Ending("global", words, 0.0, bound)
+    if value <= small:
+        words = f"a further neuron gains at most {bound:.3g}, none was found that does"
+        return _Ending(
+            "stationary", f"Ends at a stationary point {what}; {words}.", value, bound, ("gain",)
+        )
+    words = (
+        f"Ends at a spurious stationary point {what}: none of the dormant neurons grows, but one "
+        f"more neuron would, at rate {value:.6g}."
+    )
+    return _Ending("spurious", words, value, bound, () if best.exact else ("gain",))
+
+
+def _gain(problem: Problem, pull: Array, small: float, left: Callable[[], float]) -> MaxG:
+    """The largest rate of a further neuron, the search widened while that can decide something.
+
+    Ascent finds a value at once, branch and bound tightens the bound. With a value above ``small``
+    or a bound below it the end is decided, and only a short search goes on from there.
+    """
+    nodes = 64
+    while True:
+        began = time.monotonic()
+        best = max_G(problem, pull, budget=nodes)
+        took = time.monotonic() - began
+        decided = best.value > small or best.upper_bound <= small
+        most = _REFINED if decided else _ALL_NODES
+        if best.exact or nodes >= most or 4.0 * took > left():
+            return best
+        nodes = min(4 * nodes, _ALL_NODES)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reluflow.arrays import Array, Indices, Mask
+from reluflow._views import Shown
+from reluflow.arrays import Array, Indices, Mask, real_number
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
-from reluflow.prediction.lazy import Lazy, log_inverse
 from reluflow.problem import Problem
+from reluflow.runtime.plain import to_plain
 
+Item = TypeVar("Item")
 __all__ = ["ENDINGS", "JumpProcess", "Lazy", "log_inverse"]
-
-
 ON_BALANCE = ", exact balance"
 """Added to an ending that holds for exactly balanced starts, |a| = |w|, alone."""
-
 _CONCLUSIONS = ("interpolates", "spurious", "global", "stationary", "infinity")
 ENDINGS = (
     *_CONCLUSIONS,
@@ -32,8 +32,62 @@ ENDINGS = (
 )
 
 
+_GAP = 0.05  # gap over the time of a jump below which a run may jump in another order
+_REST = 3.0  # relaxation times of a plateau after which e^-3 of the way to it is left
+
+
+class Lazy(Sequence[Item], Generic[Item]):
+    """A sequence whose items are made when asked for; the ``keep`` latest stay in memory."""
+
+    def __init__(self, length: int, make: Callable[[int], Item], keep: int = 4) -> None:
+        self._length, self._make, self._keep = length, make, keep
+        self._made: OrderedDict[int, Item] = OrderedDict()
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._length))]
+        if not -self._length <= index < self._length:
+            raise IndexError(f"item {index} of {self._length}")
+        i = int(index) % self._length
+        if i not in self._made:
+            self._made[i] = self._make(i)
+            if len(self._made) > self._keep:
+                self._made.popitem(last=False)
+        return self._made[i]
+
+    def __iter__(self) -> Iterator[Item]:
+        return (self[i] for i in range(self._length))
+
+
+def log_inverse(scale: float | None, log_scale: float | None) -> float:
+    """L = log(1/scale) > 0 from ``scale`` or its logarithm."""
+    if (scale is None) == (log_scale is None):
+        raise ReluflowError("give either scale (1e-40) or its logarithm log_scale (-1000)")
+    if log_scale is None:
+        scale = real_number(scale, "scale")
+        if not 0.0 < scale < 1.0:
+            raise ReluflowError(
+                f"scale must lie strictly between 0 and 1, got {scale:g}: "
+                "use log_scale= for one below 1e-300"
+            )
+        return -math.log(scale)
+    log_scale = real_number(log_scale, "log_scale")
+    if not -math.inf < log_scale < 0.0:
+        raise ReluflowError(f"log_scale must be negative and finite, got {log_scale:g}")
+    return -log_scale
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class JumpProcess:
+class JumpProcess(Shown):
     r"""Saddle-to-saddle process: the limit of gradient flow from ``scale`` times a start.
 
     With L = log(1/scale) and time :math:`\tau = t / L`, the flow converges as scale tends to 0
@@ -102,6 +156,13 @@ class JumpProcess:
         Stationarity residual of each saddle.
     branches : tuple of JumpProcess
         Each continuation of a tie, from the start.
+    found : tuple of str
+        What was found but not proved within the budget: "gain" (``gain_bound`` is above it),
+        "limit_direction" (a neighbouring cone may have a larger margin), "infinity" (samples taken
+        to be fitted with growing margin, since their margins grew for long).
+    weight_decay : float
+        lambda: rates are s G_c(v) - lambda, plateaus are critical points of the penalised loss, and
+        ``gain`` is what a further neuron has beyond lambda; ``losses`` are those of the data alone.
     """
 
     problem: Problem
@@ -130,6 +191,8 @@ class JumpProcess:
     residuals: Array = field(default_factory=lambda: np.empty(0))
     branches: tuple[JumpProcess, ...] = ()
     balance: str = ""
+    found: tuple[str, ...] = ()
+    weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
         if self.ending not in ENDINGS:
@@ -177,7 +240,7 @@ class JumpProcess:
         """Exponents beta, shape (..., m): log norm over log(1/scale), 0 for active neurons."""
         plateau = self.plateau_at(tau)
         since = np.asarray(tau, dtype=float) - np.concatenate([[0.0], self.times])[plateau]
-        return self.exponents[plateau] + since[..., None] * self.rates[plateau]
+        return np.asarray(self.exponents[plateau] + since[..., None] * self.rates[plateau])
 
     def loss_at(self, tau: ArrayLike) -> Array:
         """The staircase of the loss at times ``tau`` (in units of log(1/scale))."""
@@ -233,6 +296,34 @@ class JumpProcess:
             return np.full(self.n_jumps, np.nan)
         return length / np.maximum(self.relaxation[:-1], 1e-300)
 
+    def doubts_at(
+        self, scale: float | None = None, log_scale: float | None = None
+    ) -> tuple[str, ...]:
+        """Why a run from this scale may show a jump at another time, one text (or "") for each.
+
+        A jump inherits the doubts of those before it: a run that left the predicted path once need
+        not come back to it.
+        """
+        L = log_inverse(scale, log_scale)
+        gaps, rests = self.gaps_at(log_scale=-L), self.rests_at(log_scale=-L)
+        reasons: list[str] = []
+        for i in range(self.n_jumps):
+            found = []
+            if gaps[i] < _GAP:
+                found.append(f"the next candidate is {max(gaps[i], 0.0):.2g} of the time later")
+            if i and self.relaxation is not None and np.isinf(self.relaxation[i]):
+                found.append("the plateau before it never rests: margins grow for ever")
+            elif rests[i] < _REST:
+                found.append(f"the plateau before it lasts {rests[i]:.2g} relaxation times only")
+            if self.offsets is not None and np.isnan(self.offsets[i]):
+                found.append("its time is known to leading order in log(1/scale) only")
+            if self.balance:
+                found.append("neurons that shrink below their start stay so by exact balance alone")
+            if i and reasons[-1] and not found:
+                found.append(f"jump {i} is in doubt")
+            reasons.append("; ".join(found))
+        return tuple(reasons)
+
     def predicted_loss(
         self, t: ArrayLike, scale: float | None = None, log_scale: float | None = None
     ) -> Array:
@@ -281,25 +372,40 @@ class JumpProcess:
     def to_dict(self, full: bool = False) -> dict[str, Any]:
         """Plain data for JSON; ``full`` adds exponents, rates and the saddles' weights.
 
-        Numbers that are not finite become None.
+        The one JSON form of a process, which `predict --json` prints and report.json holds; nan is
+        None and an infinity "inf" there.
         """
-        from reluflow.prediction.views import as_dict
-
-        return as_dict(self, full)
+        names = ["times", "losses", "gaps", "residuals", "status", "ending", "gain", "gain_bound"]
+        names += ["view", "undetermined", "balance", "found", "offsets", "signs", "weights"]
+        if full:
+            names += ["rates", "exponents", "active"]
+        out = {name: getattr(self, name) for name in names}
+        out |= {"problem": self.problem.name, "jumps": self.table()}
+        if self.weight_decay:
+            out["weight_decay"] = self.weight_decay
+        if self.limit_direction is not None:
+            out["limit_direction"] = _plain_weights(self.limit_direction)
+        if full:
+            out["networks"] = [_plain_weights(net) for net in self.networks]
+        out["branches"] = [branch.to_dict(full) for branch in self.branches]
+        plain: dict[str, Any] = to_plain(out)
+        return plain
 
     def __repr__(self) -> str:
         from reluflow.prediction.views import as_text
 
         return as_text(self)
 
-    def _repr_html_(self) -> str:
-        from reluflow.prediction.views import as_html
 
-        return as_html(self)
+def _plain_weights(net: Network) -> dict[str, Array]:
+    return dict(zip("Wa", net.weights(), strict=True))
 
 
 def _not_negative(value: ArrayLike, name: str) -> Array:
-    time = np.asarray(value, dtype=float)
+    try:
+        time = np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ReluflowError(f"{name} must be a number or an array, got {value!r}") from None
     if not (time >= 0.0).all():
         raise ReluflowError(f"{name} must not be negative, got {value!r}")
     return time

@@ -1,9 +1,10 @@
 r"""Slow stretches of a fast phase, on which no active neuron meets a kink.
 
 With all patterns constant the active neurons obey the smooth, often stiff equation
-:math:`\dot w_j = s_j |w_j| P_j D_j`, :math:`D_j = \sum_k \phi'_{jk} c_k x_k`, where :math:`P_j`
-projects on the hyperplanes on which neuron j slides. A stiff solver takes it to the next kink or
-to the end of the stretch; the tracers follow under the pull it found.
+:math:`\dot w_j = s_j |w_j| P_j D_j - \lambda w_j`, :math:`D_j = \sum_k \phi'_{jk} c_k x_k`, where
+:math:`P_j` projects on the hyperplanes on which neuron j slides and lambda is the weight decay. A
+stiff solver takes it to the next kink or to the end of the stretch; the tracers follow under the
+pull it found.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from reluflow.arrays import Array
 from reluflow.prediction.crew import Crew
 
 _SMALL = 1e-6  # a neuron this small beside the largest is not for this solver: its log is needed
+_AT = 1e-9  # |<v, x_k>| over |x_k| of a neuron that moves along a hyperplane at its side
+_WEAK = 1e-6  # pull, over the first, of a sample that may be crossed unnoticed from so near
+_NEAR = 1e-10  # distance, of slopes too, before a kink at which the leg ends
+_LOOKS = 3000  # velocities of one leg, and 50 for each unknown: what needs more is rough
 _PARTS = 2  # pieces of constant pull for the tracers in one step of the solver
+
+
+class _TooRough(Exception):
+    """The stiff solver does not get through."""
 
 
 class _Stretch:
@@ -28,6 +37,11 @@ class _Stretch:
         problem, U = crew.problem, self.crew.U
         self.X, self.s, self.U = problem.X, self.crew.s, U
         self.slopes = np.where(U > 0, 1.0, np.where(U < 0, problem.leak, 0.0))
+        inside = U * (self.crew.V @ self.X.T)
+        weak = np.abs(crew.pull()) < _WEAK * np.abs(problem.pull).max()
+        beside = weak & (inside <= _AT * problem.norms)
+        self.target = np.where(beside, -_NEAR, _NEAR) * problem.norms
+        self.looked = 0
         self.sliding = [np.flatnonzero(row == 0) for row in U]
         self.normals = [self.X[on].T for on in self.sliding]
         self.inverses = [np.linalg.pinv(N) if N.size else N.T for N in self.normals]
@@ -42,30 +56,40 @@ class _Stretch:
         return self.crew.problem.pull_at(f)
 
     def velocity(self, _: float, x: Array) -> Array:
+        self.looked += 1
+        if self.looked > _LOOKS + 50 * x.size:
+            raise _TooRough
         w = x.reshape(self.crew.V.shape)
         D = (self.slopes * self.pull(x)) @ self.X
         for j, (N, inverse) in enumerate(zip(self.normals, self.inverses, strict=True)):
             if N.size:
                 D[j] -= N @ (inverse @ D[j])
-        return ((self.s * np.sqrt(np.einsum("ji,ji->j", w, w)))[:, None] * D).ravel()
+        size = self.s * np.sqrt(np.einsum("ji,ji->j", w, w))
+        speed = size[:, None] * D
+        if self.crew.decay:
+            speed -= self.crew.decay * w
+        return np.asarray(speed).ravel()
 
-    def room(self, _: float, x: Array) -> float:
-        """Distance to the next kink: negative once a neuron is over it or would leave its slide."""
+    def to_kinks(self, x: Array) -> Array:
+        """Distances to kinks: of neurons to hyperplanes, and of slopes on those they slide on.
+
+        Negative once a neuron is over a hyperplane or would leave its slide. A diverging neuron
+        is pressed against a hyperplane by the pulls of samples at infinity, and may tend to
+        another one: distances of 0 up to rounding are ordinary, hence the allowance.
+        """
         w = x.reshape(self.crew.V.shape)
         length = np.sqrt(np.einsum("ji,ji->j", w, w))
-        if length.min() <= _SMALL * length.max():
-            return -1.0
-        inside = self.U * (w @ self.X.T) / length[:, None]
-        least = float(inside[self.U != 0].min(initial=1.0))
+        inside = (self.U * (w @ self.X.T) / length[:, None] - self.target)[self.U != 0]
+        parts = [inside, np.log(length / length.max() / _SMALL)]
         c, leak = self.pull(x), self.crew.problem.leak
         for j, on in enumerate(self.sliding):
             if on.size:
                 base = (self.slopes[j] * c) @ self.X
                 pressed = -(self.inverses[j] @ base)  # slope_k c_k of the samples it slides on
-                below = np.sign(c[on]) * (pressed - leak * c[on])
-                above = np.sign(c[on]) * (c[on] - pressed)
-                least = min(least, float(np.minimum(below, above).min()))
-        return least
+                above = np.sign(c[on]) * (pressed - leak * c[on])
+                below = np.sign(c[on]) * (c[on] - pressed)
+                parts += [part + _NEAR * np.abs(c[on]) for part in (above, below)]
+        return np.concatenate(parts)
 
     def at(self, x: Array) -> Crew:
         w = x.reshape(self.crew.V.shape)
@@ -81,33 +105,37 @@ def smooth_leg(crew: Crew, span: float) -> tuple[list[tuple[float, Crew]], Crew]
     """
     stretch = _Stretch(crew)
     x = stretch.start()
-    if not np.isfinite(x).all() or not stretch.room(0.0, x) > 1e-9:
+    first = stretch.to_kinks(x) if np.isfinite(x).all() else np.zeros(1)
+    if not (first > 0.0).all():
         return None
 
-    def kink(t: float, x: Array) -> float:
-        return stretch.room(t, x) - 1e-10
+    def kink(_: float, x: Array) -> float:
+        return float((stretch.to_kinks(x) / first).min())
 
     kink.terminal = True  # type: ignore[attr-defined]
-    with np.errstate(all="ignore"):  # a trial step may go too far
-        found = solve_ivp(
-            stretch.velocity,
-            (0.0, span),
-            x,
-            method="LSODA",
-            rtol=1e-7,
-            atol=1e-9 * np.abs(x).max(),
-            events=kink,
-            dense_output=True,
-        )
+    try:
+        with np.errstate(all="ignore"):  # a trial step may go too far
+            found = solve_ivp(
+                stretch.velocity,
+                (0.0, span),
+                x,
+                method="LSODA",
+                rtol=1e-7,
+                atol=1e-9 * np.abs(x).max(),
+                events=kink,
+                dense_output=True,
+            )
+    except (ValueError, _TooRough):  # ValueError: a kink so near the end of a step that the
+        return None  # interpolant is beyond it
     if found.status < 0 or found.t[-1] <= 0.0 or not np.isfinite(found.y).all():
         return None
-    if stretch.room(0.0, found.y[:, -1]) < -1e-6:
+    if not kink(0.0, found.y[:, -1]) > -1e-3:
         return None
     riding = crew.riding
     if len(riding.s):
         for t0, t1 in zip(found.t[:-1], found.t[1:], strict=True):
             h = (t1 - t0) / _PARTS
             for i in range(_PARTS):
-                riding = riding.moved(stretch.pull(found.sol(t0 + (i + 0.5) * h)), h)
+                riding = riding.after(stretch.pull(found.sol(t0 + (i + 0.5) * h)), h)
     end = crew.with_parts(stretch.at(found.y[:, -1]), riding)
     return [(t, stretch.at(y)) for t, y in zip(found.t[1:], found.y.T[1:], strict=True)], end

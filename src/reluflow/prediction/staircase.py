@@ -12,16 +12,16 @@ of neurons to reach :math:`\beta = 0`, at :math:`\tau = -A/g`, jumps; in real ti
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from reluflow.arrays import Array, Indices, Sides
+from reluflow.arrays import Array, Indices, Mask, Sides
+from reluflow.prediction.arrival import ON
 from reluflow.prediction.balance import BELOW, Shrunk
-from reluflow.prediction.crew import NO_RATE, Crew, Settled, first_total
-from reluflow.prediction.polish import ON
+from reluflow.prediction.crew import NO_RATE, Crew, Settled
 from reluflow.prediction.transit import STOPPED, Transit, transit
 from reluflow.problem import Problem
 
@@ -59,6 +59,26 @@ class Unit:
         self.share = np.exp(2.0 * (self.K - self.constant))
 
 
+class ActiveUnit(NamedTuple):
+    """Neurons that act as one at a saddle: unit direction, sign, log norm, and their shares."""
+
+    v: Array
+    s: float
+    log: float
+    members: Indices
+    share: Array  # of the squared norm
+
+
+class DormantUnit(NamedTuple):
+    """Neurons that grow as one on a plateau: rate, exponent at its start, and constants K."""
+
+    v: Array
+    rate: float
+    exponent: float
+    members: Indices
+    K: Array
+
+
 @dataclass(frozen=True)
 class Plateau:
     """What holds between two jumps, unit by unit; ``start`` is in units of L."""
@@ -68,9 +88,8 @@ class Plateau:
     residual: float
     relaxation: float
     diverging: bool
-    active: tuple[tuple[Array, float, float, Indices, Array], ...]  # v, s, log, members, share
-    # v, rate, exponent, members, constants
-    dormant: tuple[tuple[Array, float, float, Indices, Array], ...]
+    active: tuple[ActiveUnit, ...]
+    dormant: tuple[DormantUnit, ...]
 
 
 @dataclass(frozen=True)
@@ -89,23 +108,37 @@ class Staircase:
     """The process in the making; `run` goes on to the end or to the budget."""
 
     def __init__(
-        self, problem: Problem, units: list[Unit], dead: dict[int, float], relaxation: float
+        self,
+        problem: Problem,
+        units: list[Unit],
+        dead: dict[int, float],
+        relaxation: float,
+        decay: float = 0.0,
     ) -> None:
-        self.problem = problem
+        self.problem, self.decay = problem, decay
         self.dormant, self.active = units, list[Unit]()
+        self.gone = list[Unit]()  # active units at infinity, which nothing moves any more
+        self.far = np.zeros(problem.n, dtype=bool)  # the samples that they fit
+        self.rest = problem  # the problem of the other samples
         self.dead = dead  # neuron -> exponent at its death
         self.pull = problem.pull
-        self.unit = first_total(problem)
+        self.unit = problem.total_pull
         self.tau = 0.0
         self.diverging = False
+        self.assumed = False  # whether margins were taken to grow for ever
         self.plateaus: list[Plateau] = []
         self.jumps: list[Jump] = []
         self.trouble = ""
         self.shrunk: list[Shrunk] = []
         self._note_plateau(0.0, relaxation)
 
-    def run(self, max_jumps: int, tie: float, tick: Callable[[], bool]) -> None:
-        """Jump until nobody grows, ``max_jumps`` is reached or ``tick`` says stop."""
+    def run(
+        self, max_jumps: int, tie: float, tick: Callable[[], bool], quick: bool = False
+    ) -> None:
+        """Jump until nobody grows, ``max_jumps`` is reached or ``tick`` says stop.
+
+        ``quick`` lets phases end early on the way to infinity, see `transit`.
+        """
         while not self.trouble and len(self.jumps) < max_jumps:
             group, gap = self._next(tie)
             if not group:
@@ -114,7 +147,7 @@ class Staircase:
             if tick():
                 self.trouble = STOPPED
                 return
-            self._jump(group, gap, tick)
+            self._jump(group, gap, tick, quick)
         if not self.trouble and self._next(tie)[0]:
             self.trouble = SPENT
 
@@ -132,14 +165,14 @@ class Staircase:
         group.sort(key=lambda u: -u.g)
         return group, gap
 
-    def _jump(self, group: list[Unit], gap: float, tick: Callable[[], bool]) -> None:
+    def _jump(self, group: list[Unit], gap: float, tick: Callable[[], bool], quick: bool) -> None:
         lead = group[0]
         tau, C = max(-lead.A / lead.g, self.tau), -lead.constant / lead.g
         self._note_shrunk(tau)
         start = _SMALL / lead.g
         riders = [u for u in self.dormant if not any(u is g for g in group)]
         crew = Crew.of(
-            self.problem,
+            self.rest,
             np.array([u.v for u in (*self.active, *group, *riders)]),
             np.array([u.s for u in (*self.active, *group, *riders)]),
             np.array(
@@ -147,39 +180,77 @@ class Staircase:
                 + [u.constant + u.g * (C + start) for u in group]
                 + [u.g * start for u in riders]
             ),
-            np.array([u.U for u in (*self.active, *group, *riders)]),
+            np.array([u.U for u in (*self.active, *group, *riders)])[:, ~self.far],
             len(self.active) + len(group),
+            self.decay,
         )
-        found = transit(crew, start, tick=tick)
+        found = transit(crew, start, tick=tick, quick=quick)
         self.tau = tau
         half = np.nan if self.diverging else C + found.half  # a divergence has no last constant
         self.diverging = self.diverging or found.diverging
+        self.assumed = self.assumed or found.assumed
         members = np.sort(np.concatenate([u.members for u in group]))
         for u in group:
             u.wake()
         self.active += group
         for i, u in enumerate(self.active):
-            u.log, u.v, u.U = found.crew.log[i], found.crew.V[i], found.crew.U[i]
+            u.log, u.v = found.crew.log[i], found.crew.V[i]
+            u.U = self._all_sides(u.v, found.crew.U[i])
         samples = np.flatnonzero(np.any([self._reads(u) for u in group], axis=0))
         self.jumps.append(Jump(tau, half, gap, members, samples, len(group) > 1))
         self.trouble = found.trouble
-        self.pull = found.pull
+        self.pull = np.zeros(self.problem.n)
+        self.pull[~self.far] = found.pull
         self._settle(riders, found, tau, C)
+        if quick and found.diverging:
+            self._send_away(found.far)
         self._note_plateau(found.residual, found.relaxation)
 
     def _note_shrunk(self, until: float) -> None:
-        """Note dormant units whose exponents fall below those of the start on this plateau."""
+        """Note dormant units that fall below the imbalance of their start on this plateau."""
         known = {j for group in self.shrunk for j in group.members.tolist()}
         for u in self.dormant:
-            if u.g >= 0.0 or u.A + u.g * until >= -1.0 - BELOW or known >= set(u.members.tolist()):
+            rate = u.g + self.decay  # weight decay shrinks an imbalance as well: what is left
+            if rate >= 0.0 or u.A + rate * until >= -1.0 - BELOW:
                 continue
-            since = max(self.tau, (-1.0 - u.A) / u.g)
+            if known >= set(u.members.tolist()):
+                continue
+            since = max(self.tau, (-1.0 - u.A) / rate)
             self.shrunk.append(Shrunk(np.sort(u.members), since, u.v, u.s, u.U))
 
-    def _reads(self, u: Unit) -> NDArray[np.bool_]:
+    def _reads(self, u: Unit) -> Mask:
         """Samples on which a unit is active."""
         X = self.problem.X
-        return (u.U > 0) & (X @ u.v > ON * np.linalg.norm(X, axis=1))
+        return (u.U > 0) & (X @ u.v > ON * self.problem.norms)
+
+    def _all_sides(self, v: Array, sides: Sides) -> Sides:
+        """Sides of all hyperplanes from those of the samples that still pull."""
+        if not self.far.any():
+            return sides
+        out = np.where(self.problem.X @ v > 0.0, 1, -1).astype(np.int8)
+        out[~self.far] = sides
+        return out
+
+    def _send_away(self, far: Mask) -> None:
+        """Leave out samples fitted at infinity, and active units that read no others.
+
+        In the limit their margins are infinite before anybody else jumps: they neither pull nor
+        are pulled on.
+        """
+        self.far[np.flatnonzero(~self.far)[far]] = True
+        here = [bool((self._slopes(u) & ~self.far).any()) for u in self.active]
+        self.gone += [u for u, stays in zip(self.active, here, strict=True) if not stays]
+        self.active = [u for u, stays in zip(self.active, here, strict=True) if stays]
+        whole, left = self.problem, ~self.far
+        if left.any():
+            loss = replace(whole.loss, factor=whole.loss.factor * whole.weight)
+            self.rest = Problem(
+                whole.X[left], whole.y[left], loss, leak=whole.leak, reduction="sum"
+            )
+
+    def _slopes(self, u: Unit) -> Mask:
+        """Samples on which a unit has a slope."""
+        return (u.U > 0) | ((u.U < 0) & (self.problem.leak > 0.0))
 
     def _settle(self, riders: list[Unit], found: Transit, tau: float, C: float) -> None:
         """Give every dormant unit its new direction, rate and constants."""
@@ -194,21 +265,23 @@ class Staircase:
                 continue
             rate = rounded_rate(ends.rates[i], self.unit)
             u.K = u.K + found.gains[i] + (u.g - rate) * C
-            u.A, u.g, u.v, u.U = u.A + (u.g - rate) * tau, rate, ends.V[i], ends.U[i]
+            u.A, u.g, u.v = u.A + (u.g - rate) * tau, rate, ends.V[i]
+            u.U = self._all_sides(u.v, ends.U[i])
             self.dormant.append(u)
         if found.leaving.any():
             self._retire(found, tau, C)
-        self.dormant = merged(self.dormant)
+        self.dormant = merge_units(self.dormant)
 
     def _retire(self, found: Transit, tau: float, C: float) -> None:
         """Active units that shrink to zero become dormant again, from exponent 0 downwards."""
         gone = np.flatnonzero(found.leaving)
-        ends: Settled = found.crew.rows(gone, 0).settled(found.pull)
+        ends: Settled = found.crew.rows(gone, 0).settle(found.pull)
         for i, j in enumerate(gone):
             u = self.active[j]
             rate = float(ends.rates[i])
             u.K = 0.5 * np.log(u.share) + ends.offsets[i] - rate * (found.end + C)
-            u.A, u.g, u.v, u.U = -rate * tau, rate, ends.V[i], ends.U[i]
+            u.A, u.g, u.v = -rate * tau, rate, ends.V[i]
+            u.U = self._all_sides(u.v, ends.U[i])
             self.dormant.append(u)
         self.active = [u for j, u in enumerate(self.active) if j not in gone]
 
@@ -220,9 +293,13 @@ class Staircase:
                 residual=residual,
                 relaxation=relaxation,
                 diverging=self.diverging,
-                active=tuple((u.v, u.s, u.log, u.members, u.share) for u in self.active),
+                active=tuple(
+                    ActiveUnit(u.v, u.s, u.log, u.members, u.share)
+                    for u in (*self.gone, *self.active)
+                ),
                 dormant=tuple(
-                    (u.v, u.g, u.A + u.g * self.tau, u.members, u.K) for u in self.dormant
+                    DormantUnit(u.v, u.g, u.A + u.g * self.tau, u.members, u.K)
+                    for u in self.dormant
                 ),
             )
         )
@@ -233,7 +310,7 @@ def rounded_rate(rate: float, unit: float) -> float:
     return float(rate) if abs(rate) > NO_RATE * unit else 0.0
 
 
-def merged(units: list[Unit]) -> list[Unit]:
+def merge_units(units: list[Unit]) -> list[Unit]:
     """Units joined where direction, sign and exponent agree."""
     out: list[Unit] = []
     for u in units:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import KDTree
 
-from reluflow.arrays import Array, Sides
+from reluflow.arrays import Array, Mask, Sides
 from reluflow.errors import ReluflowError
 from reluflow.kernels.codes import BRANCH, GROWS, RESTS, SHRINKS, UNRESOLVED
 from reluflow.landscape.early import most_events
 from reluflow.landscape.extremal import extremal_vectors
 from reluflow.network import Network
-from reluflow.prediction.crew import first_total, settling_times
+from reluflow.prediction.crew import settling_times
 from reluflow.prediction.staircase import Jump, Unit, rounded_rate
 from reluflow.problem import Problem
 
@@ -31,9 +31,9 @@ class Doubt:
 
     def text(self, jumps: Sequence[Jump]) -> str:
         """The words with the neurons by index, and when they jump, if they do."""
-        text = self.words.format(_named(self.neurons)) if self.neurons.size else self.words
+        text = self.words.format(_neuron_list(self.neurons)) if self.neurons.size else self.words
         late = [
-            f"{_named(some)} (jump {i})"
+            f"{_neuron_list(some)} (jump {i})"
             for i, jump in enumerate(jumps, start=1)
             if (some := np.intersect1d(self.neurons, jump.members)).size
         ]
@@ -43,7 +43,7 @@ class Doubt:
         return text
 
 
-def _named(neurons: NDArray[np.int64]) -> str:
+def _neuron_list(neurons: NDArray[np.int64]) -> str:
     """``neuron 3``, ``neurons 3, 5`` or ``25 neurons (0, 3, 5, 8, 9, 12, ...)``."""
     if len(neurons) == 1:
         return f"neuron {neurons[0]}"
@@ -102,7 +102,7 @@ def from_network(problem: Problem, net: Network, view: str = "this network") -> 
     )
     largest = net.log_norms.max()
     K = numbers[1] + net.log_factors - (largest if np.isfinite(largest) else 0.0)
-    unit = first_total(problem)
+    unit = problem.total_pull
     rates = np.array([rounded_rate(rate, unit) for rate in numbers[0]])
     alive = ((ends == GROWS) | (ends == SHRINKS) | (ends == RESTS)) & (sign != 0)
     alive &= np.isfinite(K)
@@ -198,10 +198,11 @@ def _sides(problem: Problem, net: Network, heads: NDArray[np.int64]) -> Sides:
     hold = np.ones(len(heads), dtype=bool)
     pull, most = np.array(problem.pull), most_events(problem.n)
     W, a = net.W[heads], net.a[heads]
-    return ride_all(W, a, unknown, problem.X, pull, problem.leak, hold, 0.0, np.inf, most)[4]
+    ends = ride_all(W, a, unknown, problem.X, pull, problem.leak, hold, 0.0, np.inf, most)
+    return np.asarray(ends[4])
 
 
-def _groups(V: Array, sign: NDArray[np.int8], alive: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+def _groups(V: Array, sign: NDArray[np.int8], alive: Mask) -> list[NDArray[np.int64]]:
     """Indices of living neurons with the same limit direction and sign."""
     index = np.flatnonzero(alive)
     if index.size == 0:

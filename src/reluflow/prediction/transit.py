@@ -17,14 +17,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import KroghInterpolator
 from scipy.optimize import brentq
 
-from reluflow.arrays import Array
-from reluflow.prediction.arrival import Arrival, arrival, ride_tail
-from reluflow.prediction.crew import Crew, Settled, first_total
-from reluflow.prediction.polish import clean_pull
+from reluflow.arrays import Array, Mask
+from reluflow.prediction.arrival import (
+    FITTED,
+    Arrival,
+    arrival,
+    clean_pull,
+    reads,
+    ride_tail,
+    separated,
+)
+from reluflow.prediction.crew import Crew, Settled
+from reluflow.prediction.infinity import outlook
 from reluflow.prediction.smooth import smooth_leg
 from reluflow.problem import Problem
 
@@ -32,7 +39,10 @@ EPS = float(np.finfo(np.float64).eps)
 STOPPED = "stopped before the next critical point"
 AT_REST = "the active neurons no longer move, where no critical point could be confirmed"
 _FINEST = 1e-13  # error of a step below which rounding of the directions would be measured
-_PATIENCE = 150  # steps without a kink after which the stretch ahead is called smooth
+_CALM, _CALM_AT_MOST = 12, 150  # steps without a kink after which the stretch ahead is smooth
+_WINDOW = 150  # steps over which progress is looked for
+_LATER, _MUCH_LATER = 3.0, 100.0  # times as late as neurons came apart: they are taken to stay so
+_PROGRAM = 200_000  # entries of X up to which the largest margin in given cones is computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +74,10 @@ class Transit:
         Active neurons that shrink to zero.
     trouble : str
         Empty, or why no critical point was reached (`STOPPED` if ``tick`` asked for that).
+    assumed : bool
+        Whether samples were taken to go to infinity because their margins had grown for long.
+    far : array (n,), bool
+        The samples that are fitted only at infinity.
     """
 
     crew: Crew
@@ -75,23 +89,70 @@ class Transit:
     gains: Array
     half: float
     diverging: bool
-    leaving: NDArray[np.bool_]
+    leaving: Mask
     trouble: str
+    far: Mask
+    assumed: bool = False
 
 
 class _TooFar(ArithmeticError):
     """A trial step at the end of which outputs are no floats."""
 
 
+class _Divergence:
+    r"""Whether the neurons whose samples all have large margins leave for infinity.
+
+    Let R be the samples that these neurons read. While the loss on R is below that of one sample
+    with f = 0 all margins :math:`q_k` on R are positive, and it stays below, since it falls. A
+    critical point has :math:`\sum_R |c_k| q_k = 0`: none lies ahead, and the loss on R tends to 0.
+    What may still change is R itself, by a sample that is not read and would be fitted: not where
+    there is none, nor where the direction these neurons tend to in their cones touches no
+    hyperplane but those they slide on. Otherwise divergence is assumed, after a while.
+    """
+
+    def __init__(self, n_active: int) -> None:
+        self.apart = np.zeros(n_active, dtype=bool)
+        self.since = self.asked = 0.0
+        self.certain = self.gains = self.lasts = False
+
+    def look(self, acting: Crew, c: Array, t: float) -> None:
+        """Update the verdict at time t of the phase."""
+        apart = separated(acting, c)
+        if (apart != self.apart).any():
+            self.apart, self.since, self.asked, self.certain = apart, t, 0.0, False
+        self.lasts = False
+        if not apart.any():
+            return
+        read = np.asarray(reads(acting)[apart].any(axis=0))
+        problem = acting.problem
+        left = problem.loss.value(acting.outputs(), problem.y)[read].sum()
+        if left >= problem.loss.value(np.zeros(1), problem.y[:1])[0]:
+            return
+        if t > 2.0 * self.asked:
+            self.asked = t
+            part = acting.rows(np.flatnonzero(apart), int(apart.sum()))
+            self._ask(part, read)
+        patience = _MUCH_LATER if self.gains else _LATER
+        self.lasts = self.certain or t > patience * self.since
+
+    def _ask(self, part: Crew, read: Mask) -> None:
+        """Whether the neurons ``part``, which read the samples ``read``, may come to read more."""
+        problem = part.problem
+        fitted = np.isin(np.sign(problem.y), np.sign(part.s))
+        self.certain, self.gains = not (fitted & ~read).any(), False
+        if not self.certain and problem.X.size <= _PROGRAM:
+            self.certain, self.gains = outlook(problem, part.V, part.s, part.U, read)
+
+
 def _midpoint(crew: Crew, c: Array, h: float) -> tuple[Crew, Array]:
     """One step of length h and the growth of log norms; c is the pull at its start."""
-    half_way = crew.acting.moved(c, 0.5 * h).pull() if np.isfinite(c).all() else c
+    half_way = crew.acting.after(c, 0.5 * h).pull() if np.isfinite(c).all() else c
     if not np.isfinite(half_way).all():
         raise _TooFar
     return crew.move(half_way, h)
 
 
-def _felt(whole: Crew, two: Crew) -> float:
+def _pull_difference(whole: Crew, two: Crew) -> float:
     """Difference of two pulls beyond the rounding of the outputs, in units of the first pull."""
     problem = two.problem
     f = two.outputs()
@@ -120,7 +181,7 @@ def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
     turn, grow = two.V - whole.V, one + other - growth
     rounding = 4.0 * EPS * (np.abs(growth) + np.abs(one) + np.abs(other))
     error = max(np.abs(turn).max(), np.maximum(np.abs(grow) - rounding, 0.0).max())
-    error = max(error, _felt(whole, two))
+    error = max(error, _pull_difference(whole, two))
     if not np.isfinite(error):
         return two, np.inf
     if (two.U != whole.U).any():
@@ -137,6 +198,7 @@ def transit(
     tol: float = 1e-5,
     max_steps: int = 100_000,
     tick: Callable[[], bool] = lambda: False,
+    quick: bool = False,
 ) -> Transit:
     """Follow a crew from the clock time ``start`` to its next critical point.
 
@@ -153,19 +215,23 @@ def transit(
         Steps before the phase is given up.
     tick : callable
         Called now and then; True gives up.
+    quick : bool
+        Whether neurons on their way to infinity may be left there early (margin losses), see
+        `_Divergence`.
     """
-    unit = first_total(crew.problem)
+    unit = crew.problem.total_pull
     t, h = start, 0.05 / unit
     c = crew.pull()
     trail = [(t, crew.acting)]
-    tried, same, patience, sides = np.inf, 0, _PATIENCE, crew.acting.U
+    tried, same, patience, sides = np.inf, 0, _CALM, crew.acting.U
+    divergence = _Divergence(crew.n_active)
     loudest, checked = np.abs(crew.problem.pull).max(), 0
     for step in range(1, max_steps + 1):
         if step % 200 == 0 and tick():
-            return _given_up(crew, c, t, STOPPED)
+            return _give_up(crew, c, t, STOPPED)
         if same >= patience:
             leg = smooth_leg(crew, 3.0 * (t - start))
-            same, patience = 0, min(2 * patience, _PATIENCE)
+            same, patience = 0, min(2 * patience, _CALM_AT_MOST)
             if leg is not None:
                 way, crew = leg
                 if way[-1][0] > 10 * h:
@@ -181,7 +247,7 @@ def transit(
         speed = new.acting.change_since(crew.acting) / h
         pull = new.pull()
         if not (np.isfinite(pull).all() and np.isfinite(new.log).all()):
-            return _given_up(crew, c, t, "the weights leave the floats")
+            return _give_up(crew, c, t, "the weights leave the floats")
         crew, t, c = new, t + h, pull
         same = same + 1 if (sides == crew.acting.U).all() else 0
         sides = crew.acting.U
@@ -190,21 +256,24 @@ def transit(
         slow = speed < 0.1 * unit and speed < 0.7 * tried
         if slow or step % 100 == 0:
             tried = speed
-            done = arrival(crew, c)
+            if quick and not crew.decay:
+                divergence.look(crew.acting, c, t - start)
+            done = arrival(crew, c, divergence.lasts)
             if done is not None:
-                return _finish(crew, t, done, trail)
+                assumed = divergence.lasts and not divergence.certain
+                return _finish(crew, t, done, trail, assumed)
             if speed == 0.0:  # every further step would be the same, and longer
-                return _given_up(crew, c, t, AT_REST)
-            if step >= checked + _PATIENCE:
+                return _give_up(crew, c, t, AT_REST)
+            if step >= checked + _WINDOW:
                 checked = step
                 if _no_progress(trail, tol):  # the error of the steps hides the way that is left
                     tol = max(0.1 * tol, 1e-11)
-    return _given_up(crew, c, t, f"no critical point within {max_steps} steps")
+    return _give_up(crew, c, t, f"no critical point within {max_steps} steps")
 
 
 def _no_progress(trail: list[tuple[float, Crew]], tol: float) -> bool:
     """Whether no active neuron has moved by much more than the error of a step."""
-    old = trail[-min(len(trail), _PATIENCE)][1]
+    old = trail[-min(len(trail), _WINDOW)][1]
     return trail[-1][1].change_since(old) < 10.0 * tol
 
 
@@ -213,20 +282,23 @@ def _finish(
     t: float,
     done: Arrival,
     trail: list[tuple[float, Crew]],
+    assumed: bool,
 ) -> Transit:
     """Carry the tracers along the tail, let them settle, and find the half-way time."""
     riding, left, found, leaving = crew.riding, t, done.found, done.leaving
     if found is None:
-        c, acting, residual = np.zeros(crew.problem.n), crew.acting, 0.0
+        c, residual = np.zeros(crew.problem.n), 0.0
+        acting = _sent_away(crew.acting, done.far)
     else:
         c, residual = found.pull, found.residual
         acting = crew.acting
         V, log = acting.V.copy(), acting.log.copy()
         V[~leaving], log[~leaving] = found.crew.V, found.crew.log
         acting = replace(acting, V=V, log=log)
+        acting = _sent_away(acting, done.far)
         if found.distance > 1e-12 and len(riding.V):
             riding, t = ride_tail(riding, t, found)
-    settled = riding.settled(c)
+    settled = riding.settle(c)
     return Transit(
         crew=crew.with_parts(acting, riding),
         end=left,
@@ -243,10 +315,22 @@ def _finish(
         diverging=bool(done.far.any()),
         leaving=leaving,
         trouble="",
+        far=done.far,
+        assumed=assumed and bool(done.far.any()),
     )
 
 
-def _loss_after(acting: Crew, c: Array, far: NDArray[np.bool_]) -> float:
+def _sent_away(acting: Crew, far: Mask) -> Crew:
+    """The active neurons with those on their way to infinity so large that they pull no more."""
+    if not far.any():
+        return acting
+    only_far = np.asarray(~(reads(acting) & ~far).any(axis=1))
+    least = float((acting.problem.y * acting.outputs())[far].min())
+    grown = 0.5 * np.log(max(1.0, FITTED / least)) if least > 0.0 else 0.0
+    return replace(acting, log=acting.log + np.where(only_far, grown, 0.0))
+
+
+def _loss_after(acting: Crew, c: Array, far: Mask) -> float:
     """Loss at the end of the phase; samples on their way to infinity have none left."""
     if far.any():
         return remaining_loss(acting.problem, acting.outputs(), c)
@@ -275,8 +359,8 @@ def remaining_loss(problem: Problem, f: Array, c: Array) -> float:
     return float(problem.weight * problem.loss.value(f, problem.y)[c != 0.0].sum())
 
 
-def _given_up(crew: Crew, c: Array, t: float, why: str) -> Transit:
-    settled = crew.riding.settled(clean_pull(crew, c))
+def _give_up(crew: Crew, c: Array, t: float, why: str) -> Transit:
+    settled = crew.riding.settle(clean_pull(crew, c))
     return Transit(
         crew=crew,
         end=t,
@@ -289,4 +373,5 @@ def _given_up(crew: Crew, c: Array, t: float, why: str) -> Transit:
         diverging=False,
         leaving=np.zeros(crew.n_active, dtype=bool),
         trouble=why,
+        far=np.zeros(crew.problem.n, dtype=bool),
     )

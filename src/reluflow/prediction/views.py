@@ -1,13 +1,13 @@
-"""A jump process as text, as HTML and as plain data."""
+"""A jump process as text and as HTML."""
 
 from __future__ import annotations
 
 import html
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from reluflow.arrays import Indices
+from reluflow.runtime.words import plural
 
 if TYPE_CHECKING:
     from reluflow.prediction.process import JumpProcess
@@ -18,7 +18,7 @@ NOTHING = 1e-25  # loss over the first loss that is rounding
 _TITLES = ("jump", "time / log(1/scale)", "neurons", "samples", "loss after", "gap")
 
 
-def _names(index: NDArray) -> str:
+def _names(index: Indices) -> str:
     """``0, 3, 5`` or ``0, 1, 2, 3, 4, 5, ... (40)``."""
     shown = ", ".join(str(int(j)) for j in index[:_NAMES])
     return shown if len(index) <= _NAMES else f"{shown}, ... ({len(index)})"
@@ -73,10 +73,10 @@ def _notes(process: JumpProcess) -> list[str]:
 
 
 def _title(process: JumpProcess) -> str:
-    plural = "" if process.n_jumps == 1 else "s"
+    jumps = plural(process.n_jumps, "jump")
     return (
         f"{type(process).__name__}({process.problem.name}: {process.m} neurons, "
-        f"{process.n_jumps} jump{plural})"
+        f"{process.n_jumps} {jumps})"
     )
 
 
@@ -100,34 +100,3 @@ def as_html(process: JumpProcess) -> str:
         f"<div class='reluflow-process'><p><b>{html.escape(_title(process))}</b></p>"
         f"<table><thead>{cells('th', _TITLES)}</thead><tbody>{body}</tbody></table>{notes}</div>"
     )
-
-
-def _plain(value: Any) -> Any:
-    """Numbers, strings, lists and dictionaries only; None for numbers that are not finite."""
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def as_dict(process: JumpProcess, full: bool) -> dict[str, Any]:
-    """Plain data of a process; see :meth:`JumpProcess.to_dict`."""
-    names = ["times", "losses", "gaps", "residuals", "status", "ending", "gain", "gain_bound"]
-    names += ["view", "undetermined", "balance", "offsets", "signs", "weights"]
-    if full:
-        names += ["rates", "exponents", "active"]
-    out = {name: getattr(process, name) for name in names}
-    out["problem"] = process.problem.name
-    out["jumps"] = process.table()
-    if process.limit_direction is not None:
-        W, a = process.limit_direction.weights()
-        out["limit_direction"] = {"W": W, "a": a}
-    if full:
-        out["networks"] = [dict(zip("Wa", net.weights(), strict=True)) for net in process.networks]
-    out["branches"] = [as_dict(branch, full) for branch in process.branches]
-    return _plain(out)

@@ -17,7 +17,7 @@ def check_smoothing(value: Any) -> float:
     """Radius of the ball of inputs; 0 is the plain activation."""
     try:
         radius = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ReluflowError(f"smoothing must be a number, got {value!r}") from None
     if not (math.isfinite(radius) and radius >= 0.0):
         raise ReluflowError(

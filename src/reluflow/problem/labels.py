@@ -15,11 +15,12 @@ from reluflow.runtime.words import join
 
 _FEW = 10  # different labels that are still listed one by one
 _REST = "the rest"
+MOST_OUTPUTS = 100  # classes of a table
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What the values of a label mean: numbers, or two classes.
+    """What the values of a label mean: numbers, two classes, or several (``names``).
 
     ``others`` says what becomes of rows of a third class: they are refused, left out, or belong to
     the negative class.
@@ -28,11 +29,12 @@ class Meaning:
     positive: str | None = None
     negative: str | None = None
     others: str = "refuse"  # or "leave out", "negative"
+    names: tuple[str, ...] = ()  # of several classes, each an output of the network
 
     @property
     def classes(self) -> bool:
-        """Whether the labels are two classes."""
-        return self.positive is not None
+        """Whether the labels are classes, two or more."""
+        return self.positive is not None or bool(self.names)
 
     def labels(self, cells: AnyArray, source: str) -> tuple[Array, Mask]:
         """Labels y, NaN where blank, and which rows belong to the problem."""
@@ -41,6 +43,8 @@ class Meaning:
                 raise ReluflowError(f"{source} has text as labels: expected numbers")
             return cells.astype(float), np.ones(len(cells), dtype=bool)
         texts, blank = class_names(cells), blank_cells(cells)
+        if self.names:
+            return self._places(texts, blank, source), np.ones(len(cells), dtype=bool)
         plus = texts == self.positive
         minus = ~plus & ~blank if self.others == "negative" else texts == self.negative
         y = np.where(plus, 1.0, np.where(minus, -1.0, np.nan))
@@ -51,6 +55,19 @@ class Meaning:
                 f"{self.negative}, the classes trained on"
             )
         return y, ~third
+
+    def _places(self, texts: AnyArray, blank: Mask, source: str) -> Array:
+        """Place of each row's class among the names, NaN where blank."""
+        place = {name: float(i) for i, name in enumerate(self.names)}
+        y = np.array(
+            [np.nan if b else place.get(t, -1.0) for t, b in zip(texts, blank, strict=True)]
+        )
+        if (y == -1.0).any():
+            raise ReluflowError(
+                f"{source} has the class {str(texts[y == -1.0][0])!r}: expected one of "
+                f"{join(list(self.names), _FEW)}, the classes trained on"
+            )
+        return y
 
 
 def class_names(cells: AnyArray) -> AnyArray:
@@ -66,6 +83,7 @@ def decide_meaning(
     """What the labels mean, and a remark where that could be taken otherwise."""
     cells = table.cells[column]
     plain = cells.dtype != object and classes is None and one_vs_rest is None
+    plain = plain and not (loss is not None and loss.classes)
     if plain and len(np.unique(cells)) > 2 * _FEW:  # numbers, and too many to list
         return Meaning(), ()
     texts = class_names(cells)
@@ -83,6 +101,8 @@ def decide_meaning(
             raise ReluflowError(f"classes are two names, that of label +1 first, got {classes!r}")
         positive, negative = (_class_named(name, found, table, column) for name in named)
         return Meaning(positive, negative, "leave out"), ()
+    if loss is not None and loss.classes:
+        return _several(table, column, found, cells.dtype != object), ()
     if cells.dtype != object:
         return _meaning_of_numbers(table, column, found, loss)
     flags = all(cell is None or isinstance(cell, bool) for cell in cells)
@@ -92,6 +112,8 @@ def decide_meaning(
             f"{table.place(row, column)} holds {str(cells[row])[:40]!r}: expected a number, drop "
             "that column or encode it, or name two classes with classes= (--classes A,B)"
         )
+    if 2 < len(found) <= 2 * _FEW and loss is None:
+        return _several(table, column, found, False), ()
     if len(found) > 2:
         _refuse_many_classes(table, column, found)
     if not found:
@@ -104,6 +126,16 @@ def decide_meaning(
         )
     negative, positive = sorted(found)  # False before True, no before yes, 0 before 1
     return Meaning(positive, negative), ()
+
+
+def _several(table: Columns, column: int, found: dict[str, int], numbers: bool) -> Meaning:
+    """All classes of a label, in the order of numbers or of the alphabet."""
+    if not 2 <= len(found) <= MOST_OUTPUTS:
+        raise ReluflowError(
+            f"{table.source} has {len(found)} different labels in {table.title(column)}: expected "
+            f"2 to {MOST_OUTPUTS} classes, name another column with label= (--label NAME)"
+        )
+    return Meaning(names=tuple(sorted(found, key=float) if numbers else sorted(found)))
 
 
 def _is_text(cell: str) -> bool:
@@ -145,7 +177,7 @@ def _meaning_of_numbers(
     if not square and whole and 2 <= len(found) <= _FEW and 2 * len(found) <= len(table):
         return Meaning(), (
             f"Label {label} has {len(found)} values, {join(names, _FEW)}, taken as numbers: if "
-            "they are classes, name them with --classes A,B or --one-vs-rest A.",
+            "they are classes, say so with --loss softmax, --classes A,B or --one-vs-rest A.",
         )
     return Meaning(), ()
 
@@ -159,7 +191,8 @@ def _refuse_many_classes(table: Columns, column: int, found: dict[str, int]) -> 
     listed = join([f"{name} ({n})" for name, n in found.items()], _FEW)
     first, second = sorted(found, key=lambda name: -found[name])[:2]
     raise ReluflowError(
-        f"{table.source} has {len(found)} classes in {table.title(column)}, {listed}, and the "
-        f"network has one output: keep two with --classes {first},{second}, or set one against "
-        f"the rest with --one-vs-rest {first} (in Python classes= and one_vs_rest=)"
+        f"{table.source} has {len(found)} classes in {table.title(column)}, {listed}, and this "
+        f"loss is for one output: leave the loss out or take softmax, keep two with --classes "
+        f"{first},{second}, or set one against the rest with --one-vs-rest {first} (in Python "
+        "classes= and one_vs_rest=)"
     )

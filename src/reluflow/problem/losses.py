@@ -9,6 +9,16 @@ logistic         factor * log(1 + exp(-y f))         factor * y / 2       -1, +1
 exponential      factor * exp(-y f)                  factor * y           -1, +1
 ===============  ==================================  ===================  ===========
 
+Labels (n, K) make a problem with K outputs, each with such a term of its own. The losses of classes
+look at all outputs of a sample at once, y being its class, and depend on the gaps f_c - f_y alone:
+
+=======================  =========================================  ==========================
+name                     l(f, y)                                    -dl/df_c at f = 0
+=======================  =========================================  ==========================
+softmax                  factor * log sum_c exp(f_c - f_y)          factor * ([c = y] - 1/K)
+multiclass_exponential   factor * sum_{c != y} exp(f_c - f_y)       factor * (K [c = y] - 1)
+=======================  =========================================  ==========================
+
 ``log_value`` and ``log_slope`` are computed without forming the value, so that margins of
 thousands (losses of e^-1000) keep all their digits.
 """
@@ -34,6 +44,7 @@ class Loss:
 
     name: ClassVar[str] = "loss"
     margin: ClassVar[bool] = False  # labels are -1, +1 and the loss depends on y f alone
+    classes: ClassVar[bool] = False  # labels are one-hot rows, see `reluflow.problem.classes`
     kernel: ClassVar[int] = -1  # codes.LossKind, by which kernels compute it; -1: none
 
     def __post_init__(self) -> None:
@@ -188,8 +199,105 @@ class Exponential(Loss):
         return np.inf
 
 
+def gaps(f: Array, y: Array) -> Array:
+    """f_c - f_y (..., n, K) for outputs (..., n, K) and one-hot rows y; 0 at the class itself."""
+    own = np.sum(np.where(y > 0.0, f, 0.0), axis=-1, keepdims=True)
+    return np.asarray(np.where(y > 0.0, 0.0, f - own))
+
+
+def _rival_logs(f: Array, y: Array) -> Array:
+    """log sum_{c != y} exp(f_c - f_y) (..., n), -inf-free for finite outputs."""
+    others = np.where(y > 0.0, -np.inf, gaps(f, y))
+    top = np.max(others, axis=-1, keepdims=True)
+    return np.asarray(top[..., 0] + np.log(np.sum(np.exp(others - top), axis=-1)))
+
+
+@dataclass(frozen=True)
+class ClassLoss(Loss):
+    """A loss of all K outputs of a sample, its class given as a one-hot row.
+
+    ``value`` and ``log_value`` have one entry for each sample, ``slope`` one for each output.
+    """
+
+    margin: ClassVar[bool] = True  # it vanishes as the gaps to the other classes grow
+    classes: ClassVar[bool] = True
+
+    def log_slopes(self, f: Array, y: Array) -> Array:
+        """log of dl/df_c for c != y, -inf at the class itself; slopes of a sample add up to 0."""
+        raise NotImplementedError
+
+    def slope(self, f: Array, y: Array) -> Array:
+        return self.scaled_slope(f, y, 0.0)
+
+    def scaled_slope(self, f: Array, y: Array, log_unit: float) -> Array:
+        """dl/df divided by exp(log_unit), without underflow on the way."""
+        rivals = np.exp(self.log_slopes(f, y) - log_unit)
+        return np.asarray(rivals - y * np.sum(rivals, axis=-1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Softmax(ClassLoss):
+    """factor * log sum_c exp(f_c - f_y), the cross-entropy of the softmax."""
+
+    name: ClassVar[str] = "softmax"
+
+    def value(self, f: Array, y: Array) -> Array:
+        return np.asarray(self.factor * np.logaddexp(0.0, _rival_logs(f, y)))
+
+    def log_value(self, f: Array, y: Array) -> Array:
+        rival = _rival_logs(f, y)
+        far = rival < -36.0  # log(1 + e) = e - e^2/2 to rounding
+        small = np.exp(np.where(far, rival, -36.0))
+        near = np.log(np.logaddexp(0.0, np.where(far, 0.0, rival)))
+        return np.asarray(np.log(self.factor) + np.where(far, rival - 0.5 * small, near))
+
+    def log_slopes(self, f: Array, y: Array) -> Array:
+        total = np.logaddexp(0.0, _rival_logs(f, y))[..., None]
+        logs = np.log(self.factor) + gaps(f, y) - total
+        return np.where(y > 0.0, -np.inf, logs)
+
+    def bends(self, f: Array, y: Array) -> Array:
+        """Hessian of the loss of each sample in its outputs, (..., n, K, K)."""
+        p = np.exp(gaps(f, y) - np.logaddexp(0.0, _rival_logs(f, y))[..., None])
+        eye = np.eye(p.shape[-1])
+        return np.asarray(self.factor * (p[..., None] * eye - p[..., None] * p[..., None, :]))
+
+    @property
+    def curvature(self) -> float:
+        return 0.5 * self.factor
+
+
+@dataclass(frozen=True)
+class MulticlassExponential(ClassLoss):
+    """factor * sum_{c != y} exp(f_c - f_y)."""
+
+    name: ClassVar[str] = "multiclass_exponential"
+
+    def value(self, f: Array, y: Array) -> Array:
+        return np.asarray(self.factor * np.exp(_rival_logs(f, y)))
+
+    def log_value(self, f: Array, y: Array) -> Array:
+        return np.asarray(np.log(self.factor) + _rival_logs(f, y))
+
+    def log_slopes(self, f: Array, y: Array) -> Array:
+        return np.where(y > 0.0, -np.inf, np.log(self.factor) + gaps(f, y))
+
+    def bends(self, f: Array, y: Array) -> Array:
+        """Hessian of the loss of each sample in its outputs, (..., n, K, K)."""
+        e = np.where(y > 0.0, 0.0, self.factor * np.exp(gaps(f, y)))
+        total = e.sum(axis=-1)[..., None, None]
+        H = e[..., None] * np.eye(e.shape[-1]) + total * y[..., None] * y[..., None, :]
+        cross = e[..., None] * y[..., None, :]
+        return np.asarray(H - cross - np.swapaxes(cross, -1, -2))
+
+    @property
+    def curvature(self) -> float:
+        return np.inf
+
+
 LOSSES: dict[str, type[Loss]] = {
-    cls.name: cls for cls in (HalfSquare, Square, Logistic, Exponential)
+    cls.name: cls
+    for cls in (HalfSquare, Square, Logistic, Exponential, Softmax, MulticlassExponential)
 }
 
 
@@ -203,3 +311,19 @@ def as_loss(loss: str | Loss) -> Loss:
         f"unknown loss {loss!r}: expected one of {', '.join(LOSSES)} "
         "or a loss object such as losses.Logistic(factor=2)"
     )
+
+
+def output_bends(loss: Loss, f: Array, y: Array) -> Array:
+    """Hessian of each sample's loss in its outputs, (n, K, K), for any loss with K outputs."""
+    if isinstance(loss, Softmax | MulticlassExponential):
+        return loss.bends(f, y)
+    return np.asarray(loss.bend(f, y)[..., None] * np.eye(y.shape[-1]))
+
+
+def scaled_slopes(loss: Loss, f: Array, y: Array, log_unit: float) -> Array:
+    """dl/df of every output divided by exp(log_unit), without underflow for margin losses."""
+    if isinstance(loss, ClassLoss):
+        return loss.scaled_slope(f, y, log_unit)
+    if not loss.margin:
+        return np.asarray(loss.slope(f, y) * np.exp(-log_unit))
+    return np.asarray(-y * np.exp(loss.log_slope(f, y) - log_unit))

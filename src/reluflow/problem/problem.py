@@ -12,10 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from reluflow._views import Shown
 from reluflow.arrays import Array, frozen_array, real_number, row_norms
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
+from reluflow.problem.classes import one_hot
 from reluflow.problem.losses import Loss, as_loss
+from reluflow.problem.names import check_names, columns_of, only_column, title_of
 
 if TYPE_CHECKING:
     from reluflow.network import Network
@@ -60,8 +64,9 @@ def check_sizes(problem: Problem) -> None:
             f"X[{faint[0]}] has no entry larger than {entries[faint[0]]:.3g}: expected samples "
             f"that are 0 or at least {FAINTEST:g}, set such rows to 0"
         )
-    _check_largest(np.abs(problem.y), "y[{}] is", "rescale y")
-    rates = np.abs(problem.pull) * np.sqrt(np.einsum("ki,ki->k", X, X))
+    labels = np.abs(problem.y)
+    _check_largest(labels.max(axis=1) if problem.several else labels, "y[{}] is", "rescale y")
+    rates = problem.pull_sizes * np.sqrt(np.einsum("ki,ki->k", X, X))
     _check_largest(rates, "sample {} has a slope of the loss times |x|", "rescale X or y")
 
 
@@ -75,7 +80,7 @@ def _check_largest(sizes: NDArray[np.float64], words: str, remedy: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Shown):
     r"""Data and loss of a two-layer network :math:`f(x) = \sum_j a_j \phi(\langle w_j, x\rangle)`.
 
     .. math:: L = \frac1n \sum_k \ell(f(x_k), y_k), \qquad \phi(z) = \max(z, \mathrm{leak}\, z)
@@ -85,10 +90,13 @@ class Problem:
     X : array, shape (n, d)
         Samples as rows.
     y : array, shape (n,)
-        Labels; -1 or +1 for the margin losses (logistic, exponential).
+        Labels; -1 or +1 for the margin losses (logistic, exponential). A matrix (n, K) makes a
+        problem with K outputs, and so does a list of K classes, of any kind, for the losses
+        "softmax" and "multiclass_exponential" (see :mod:`reluflow.problem.classes`).
     loss : str or Loss
-        "half_square", "square", "logistic", "exponential", or an object of
-        :mod:`reluflow.losses` (``losses.Logistic(factor=2)``).
+        "half_square", "square", "logistic", "exponential", "softmax",
+        "multiclass_exponential", or an object of :mod:`reluflow.losses`
+        (``losses.Logistic(factor=2)``).
     leak : float
         Slope of the activation on negative inputs, 0 <= leak < 1; also phi'(0).
     reduction : {"mean", "sum"}
@@ -101,6 +109,12 @@ class Problem:
         on kinks (extremal vectors, limit, margins) takes the plain one alone.
     name : str, optional
         What to call it in reports.
+    feature_names : names, optional
+        One a column of ``X``, the constant feature not counted; the columns of a data frame by
+        default. They stand in verdicts, on axes, in reports and in stored runs.
+    label_names : names, optional
+        What the labels are called: the classes of -1 and of +1, in this order, or one name for
+        numbers (that of a pandas Series by default).
     known : mapping, optional
         What travels with the data: known answers (closed forms) of a built-in dataset, and what
         was assumed when a table was read.
@@ -113,6 +127,17 @@ class Problem:
     array([ 0.5, -0.5])
     """
 
+    _hints = MappingProxyType(
+        {
+            "from_frame": "use Problem.from_table(frame)",
+            "fit": "use flow(problem, net), descend(problem, net, ...) or reluflow.estimators",
+            "predict": "use net(X) of a Network, or reluflow.estimators",
+            "landscape": "use extremal_vectors(problem)",
+            "columns": "use .axis_names",
+            "features": "use .axis_names",
+        }
+    )
+
     X: Array
     y: Array
     loss: Loss = "half_square"  # type: ignore[assignment]
@@ -121,11 +146,32 @@ class Problem:
     bias: float | None = None
     smoothing: float = field(default=0.0, kw_only=True)
     name: str = field(default="data", kw_only=True)
+    feature_names: tuple[str, ...] | None = field(default=None, kw_only=True)
+    label_names: tuple[str, ...] | None = field(default=None, kw_only=True)
     known: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        X = frozen_array(self.X, "X", 2)
-        y = frozen_array(self.y, "y", 1)
+        loss = as_loss(self.loss)
+        if not isinstance(self.known, Mapping):
+            raise ReluflowError(f"known must be a mapping, got {type(self.known).__name__}")
+        features = self.feature_names
+        if features is None:
+            features = columns_of(self.X)
+        labels = title_of(self.y) if self.label_names is None else self.label_names
+        X, known = frozen_array(self.X, "X", 2), dict(self.known)
+        if loss.classes:
+            y, names = one_hot(self.y)
+            if names is not None:
+                known["classes"] = names
+        else:
+            given = only_column(self.y)
+            y = frozen_array(given, "y", 2 if np.ndim(given) == 2 else 1)
+        noted = known.get("features")
+        if features is None and noted is not None and len(noted) == X.shape[1]:
+            features = noted
+        features = check_names(features, "feature_names", (X.shape[1],))
+        outputs = y.shape[1] if y.ndim == 2 else 2
+        labels = check_names(labels, "label_names", (1, outputs))
         if X.shape[0] == 0 or X.shape[1] == 0:
             raise ReluflowError(
                 f"X is empty: expected at least one sample and one feature, got shape {X.shape}"
@@ -135,15 +181,16 @@ class Problem:
                 f"y has {y.shape[0]} labels but X has {X.shape[0]} samples: "
                 f"expected y of shape ({X.shape[0]},)"
             )
-        loss = as_loss(self.loss)
-        if loss.margin and not np.isin(y, (-1.0, 1.0)).all():
+        if y.ndim == 2 and y.shape[1] == 0:
+            raise ReluflowError("y has no columns: expected one column for each output")
+        if loss.margin and not loss.classes and not np.isin(y, (-1.0, 1.0)).all():
             wrong = float(y[~np.isin(y, (-1.0, 1.0))][0])
             raise ReluflowError(
                 f"the {loss.name} loss needs labels -1 and +1, got {wrong:g}: "
                 "relabel the classes or use loss='half_square'"
             )
         leak = check_leak(self.leak)
-        if self.reduction not in ("mean", "sum"):
+        if not isinstance(self.reduction, str) or self.reduction not in ("mean", "sum"):
             raise ReluflowError(f"reduction must be 'mean' or 'sum', got {self.reduction!r}")
         if self.bias is not None:
             bias = check_bias(self.bias)
@@ -153,10 +200,26 @@ class Problem:
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "loss", loss)
+        object.__setattr__(self, "feature_names", features)
+        object.__setattr__(self, "label_names", labels)
         object.__setattr__(self, "leak", leak)
         object.__setattr__(self, "smoothing", check_smoothing(self.smoothing))
-        object.__setattr__(self, "known", MappingProxyType(dict(self.known)))
+        object.__setattr__(self, "known", MappingProxyType(known))
+        if y.ndim == 2:
+            self._check_several()
         check_sizes(self)
+
+    def _check_several(self) -> None:
+        """Raise where several outputs do not go together with something else."""
+        if self.smoothing:
+            raise ReluflowError(
+                f"smoothing is for one output, got labels of shape {self.y.shape}: set smoothing=0"
+            )
+        names = self.known.get("classes")
+        if names is not None and len(names) != self.K:
+            raise ReluflowError(
+                f"known has {len(names)} classes for {self.K} outputs: expected one each"
+            )
 
     @classmethod
     def from_table(
@@ -247,6 +310,11 @@ logistic; columns as they are."
         options = {"leak": leak, "reduction": reduction, "bias": bias, "smoothing": smoothing}
         return read_problem(cls, table, asked, **options)
 
+    @classmethod
+    def from_csv(cls, path: Any, **options: Any) -> Problem:
+        """The problem in a file of comma-separated values: :meth:`from_table`, same options."""
+        return cls.from_table(path, **options)
+
     @property
     def n(self) -> int:
         """Number of samples."""
@@ -256,6 +324,56 @@ logistic; columns as they are."
     def d(self) -> int:
         """Number of features, the bias feature included."""
         return int(self.X.shape[1])
+
+    @property
+    def axis_names(self) -> list[str]:
+        """A name for each of the d features: those given, else x0, x1, ... (x where there is one);
+        the bias feature is "the constant"."""
+        plain = self.d - (self.bias is not None)
+        names = list(self.feature_names or ())
+        if not names:
+            names = ["x"] if plain == 1 else [f"x{i}" for i in range(plain)]
+        return names + (["the constant"] if self.bias is not None else [])
+
+    @property
+    def label_name(self) -> str:
+        """What the label is called on an axis."""
+        return self.label_names[0] if self.label_names and len(self.label_names) == 1 else "y"
+
+    @check_arguments
+    def class_name(self, label: float) -> str:
+        """What a label -1 or +1 is called: its class if that has a name, else the number."""
+        if self.label_names is None or len(self.label_names) != 2:
+            return f"{label:+g}"
+        return self.label_names[int(label > 0)]
+
+    @property
+    def several(self) -> bool:
+        """Whether the labels are a matrix (n, K): outputs are vectors, even if K = 1."""
+        return self.y.ndim == 2
+
+    @property
+    def K(self) -> int:
+        """Number of outputs."""
+        return int(self.y.shape[1]) if self.several else 1
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """Names of the outputs where these are classes, None otherwise."""
+        if not self.loss.classes and "classes" not in self.known:
+            return None
+        return tuple(self.known.get("classes", map(str, range(self.K))))
+
+    @property
+    def labels(self) -> NDArray[np.intp]:
+        """Class of each sample as a number 0..K-1 (the largest entry of its row of y)."""
+        return np.asarray(np.argmax(self.y, axis=1))
+
+    @property
+    def pull_sizes(self) -> Array:
+        """|c_k|, one per sample, of the pull on a silent network."""
+        pull = self.pull
+        return np.linalg.norm(pull, axis=1) if self.several else np.abs(pull)
 
     @property
     def spec(self) -> tuple[Any, ...]:
@@ -273,22 +391,31 @@ logistic; columns as they are."
         return SmoothedRelu(self.smoothing, self.leak) if self.smoothing else None
 
     def check_kinks(self, what: str) -> None:
-        """Raise unless the activation has its kinks, on which ``what`` rests."""
+        """Raise unless the activation has its kinks, on which ``what`` rests, and f is a number."""
+        self.check_one_output(what)
         if self.smoothing:
             raise ReluflowError(
                 f"{what} is for piecewise linear activations, got smoothing={self.smoothing:g}: "
                 "set smoothing=0 (on the command line --with smoothing=0)"
             )
 
+    def check_one_output(self, what: str) -> None:
+        """Raise where outputs are vectors and ``what`` is for numbers."""
+        if self.several:
+            raise ReluflowError(
+                f"{what} is for one output, this problem has {self.K}: take two classes or one "
+                "against the rest (classes=, one_vs_rest=), or a single column of labels"
+            )
+
     @property
     def pull(self) -> Array:
         """c_k = -dl/df(0, y_k) * weight: how hard sample k pulls on a silent network."""
-        return self.pull_at(np.zeros(self.n))
+        return self.pull_at(np.zeros(self.y.shape))
 
     @property
     def total_pull(self) -> float:
         """sum_k |c_k| |x_k|: no neuron of a silent network grows faster than at this rate."""
-        return float(np.abs(self.pull) @ self.norms)
+        return float(self.pull_sizes @ self.norms)
 
     @cached_property
     def norms(self) -> Array:
@@ -302,68 +429,91 @@ logistic; columns as they are."
     @property
     def silent_loss(self) -> float:
         """The loss of a network whose output is 0: where training from small weights begins."""
-        return float(self.value(np.zeros(self.n)))
+        return float(self.value(np.zeros(self.y.shape)))
 
+    @check_arguments
     def loss_of(self, net: Network) -> float:
         """The loss L of a network."""
         return float(self.value(self.outputs(net)))
 
     def to_dict(self) -> dict[str, Any]:
         """What the data and the loss are, in plain values for JSON; not the samples themselves."""
-        names = self.known.get("features")
+        outputs = {"outputs": self.K, "classes": self.classes} if self.several else {}
         return {
             "name": self.name,
             "n": self.n,
             "d": self.d,
+            **outputs,
             "loss": self.loss.name,
             "factor": self.loss.factor,
             "leak": self.leak,
             "reduction": self.reduction,
             "bias": self.bias,
             "smoothing": self.smoothing,
-            "features": None if names is None else [str(name) for name in names],
+            "features": None if self.feature_names is None else list(self.feature_names),
+            "labels": None if self.label_names is None else list(self.label_names),
         }
 
     def pull_at(self, f: Array) -> Array:
-        """c_k = -dl/df(f_k, y_k) * weight for outputs ``f`` of shape (..., n)."""
+        """c_k = -dl/df(f_k, y_k) * weight for outputs ``f`` of shape (..., n) or (..., n, K)."""
         pull: Array = -self.weight * self.loss.slope(f, self.y)
         return pull
 
     def value(self, f: Array) -> Array:
-        """The loss L for outputs ``f`` of shape (..., n)."""
-        total: Array = self.weight * np.sum(self.loss.value(f, self.y), axis=-1)
+        """The loss L for outputs ``f`` of shape (..., n) or (..., n, K)."""
+        total: Array = self.weight * np.sum(self.loss.value(f, self.y), axis=self._terms)
         return total
 
     def log_value(self, f: Array) -> Array:
-        """log L for outputs ``f`` of shape (..., n), without underflow."""
+        """log L for outputs ``f`` of shape (..., n) or (..., n, K), without underflow."""
         with np.errstate(divide="ignore"):
-            total = logsumexp(self.loss.log_value(f, self.y), axis=-1)
+            total = logsumexp(self.loss.log_value(f, self.y), axis=self._terms)
         return np.asarray(total + np.log(self.weight))
 
+    @property
+    def _terms(self) -> int | tuple[int, int]:
+        """Axes of the terms that L adds up: samples, and outputs where each has its own term."""
+        return (-2, -1) if self.several and not self.loss.classes else -1
+
+    @check_arguments
     def outputs(self, net: Network) -> Array:
         """f(x_k) of a network with this problem's activation."""
+        net.check_fits(self.d)
         return net.evaluate(self.X, leak=self.leak, smoothing=self.smoothing)
 
     def replace(self, **changes: Any) -> Problem:
         """A copy with some fields changed; the bias feature already in X is not added twice."""
-        if self.bias is not None and "X" not in changes:
-            changes["X"] = self.X[:, :-1]
+        if "X" not in changes:
+            changes["X"] = self.X if self.bias is None else self.X[:, :-1]
+        elif self.feature_names is not None and "feature_names" not in changes:
+            same = np.ndim(changes["X"]) == 2 and np.shape(changes["X"])[1] == len(
+                self.feature_names
+            )
+            changes["feature_names"] = self.feature_names if same else None
         return replace(self, **changes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as the arguments it was made from, validated again when read."""
         X = self.X if self.bias is None else self.X[:, :-1]
         given = (X, self.y, self.loss, self.leak, self.reduction, self.bias)
-        return _rebuild, (given, self.smoothing, self.name, dict(self.known))
+        names = {"feature_names": self.feature_names, "label_names": self.label_names}
+        return _rebuild, (given, self.smoothing, self.name, dict(self.known), names)
 
     def __repr__(self) -> str:
         bias = "" if self.bias is None else f", bias={self.bias:g}"
         smooth = f", smoothing={self.smoothing:g}" if self.smoothing else ""
+        outputs = f"K={self.K}, " if self.several else ""
         return (
-            f"Problem({self.name}: n={self.n}, d={self.d}, {self.loss.name} "
+            f"Problem({self.name}: n={self.n}, d={self.d}, {outputs}{self.loss.name} "
             f"({self.reduction}), leak={self.leak:g}{smooth}{bias})"
         )
 
 
-def _rebuild(given: tuple[Any, ...], smoothing: float, name: str, known: dict[str, Any]) -> Problem:
-    return Problem(*given, smoothing=smoothing, name=name, known=known)
+def _rebuild(
+    given: tuple[Any, ...],
+    smoothing: float,
+    name: str,
+    known: dict[str, Any],
+    names: dict[str, Any],
+) -> Problem:
+    return Problem(*given, smoothing=smoothing, name=name, known=known, **names)

@@ -7,16 +7,14 @@ columns mean (which is the label, what are classes) is decided in :mod:`reluflow
 from __future__ import annotations
 
 import csv
-import lzma
 import math
 import os
 import re
 import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -28,15 +26,7 @@ from reluflow.errors import ReluflowError
 SUFFIXES = (".csv", ".tsv", ".parquet", ".xlsx", ".npz")
 #: Largest file, and largest array, a reader takes by default.
 MAX_BYTES = 1 << 30
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RuntimeError,
-)
+_EXPANDS, _SMALL = 100, 1 << 26  # most bytes of an array for each of its file, if not small
 _BLANK = {"", "na", "n/a", "nan", "null", "<na>", "#n/a", "?"}  # cells without a value, lower case
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -109,6 +99,8 @@ def is_number(cell: Any) -> bool:
 
 def read_columns(source: Any, max_bytes: int = MAX_BYTES) -> Columns:
     """The table in a file or in a data frame (anything with ``columns``, pandas or not)."""
+    if isinstance(source, Columns):
+        return source
     if not isinstance(source, str | os.PathLike):
         if hasattr(source, "columns") and hasattr(source, "__getitem__"):
             return _without_index(_frame_columns(source, "the table"))
@@ -128,7 +120,7 @@ def read_columns(source: Any, max_bytes: int = MAX_BYTES) -> Columns:
         return _read_npz(path, max_bytes)
     if suffix in (".csv", ".tsv"):
         return _without_index(_read_text(path))
-    return _without_index(_read_with_pandas(path))
+    return _without_index(_read_with_pandas(path, max_bytes))
 
 
 def _check_file(path: Path, max_bytes: int) -> None:
@@ -294,7 +286,7 @@ def _check_finite(table: Columns) -> None:
             )
 
 
-def _read_with_pandas(path: Path) -> Columns:
+def _read_with_pandas(path: Path, max_bytes: int) -> Columns:
     import pandas  # slow to import, needed for these files only
 
     read, what = {
@@ -302,7 +294,10 @@ def _read_with_pandas(path: Path) -> Columns:
         ".xlsx": (pandas.read_excel, "an Excel file"),
     }[path.suffix.lower()]
     try:
+        _check_expanded(path, max_bytes)
         frame = read(path)
+    except ReluflowError:
+        raise
     except ImportError as error:
         missing = "openpyxl" if "openpyxl" in str(error) else "pyarrow"
         raise ReluflowError(
@@ -313,6 +308,34 @@ def _read_with_pandas(path: Path) -> Columns:
         why = " ".join(str(error).split())[:120]
         raise ReluflowError(f"{path} is not {what} that can be read ({why})") from None
     return _frame_columns(frame, str(path))
+
+
+def columns_of_arrays(X: Array, y: AnyArray, names: tuple[str, ...] | None, label: str) -> Columns:
+    """Arrays X (n, d), of numbers, and y (n,), of numbers or classes, as columns, label last."""
+    titles = None if names is None else (*names, label)
+    return Columns("the data", titles, (*X.T, _plain_column(y)), arrays=titles is None)
+
+
+def _check_expanded(path: Path, max_bytes: int) -> None:
+    """Refuse a compressed table that would need more than ``max_bytes``, before it is read."""
+    if path.suffix.lower() == ".xlsx":
+        if not zipfile.is_zipfile(path):
+            return
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    else:
+        import pyarrow.parquet
+
+        about = pyarrow.parquet.read_metadata(path)
+        size = max(
+            8 * about.num_rows * about.num_columns,
+            sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups)),
+        )
+    if size > max_bytes:
+        raise ReluflowError(
+            f"{path} expands to {size:,} bytes, more than max_bytes={max_bytes:,}: raise max_bytes "
+            "if the file is trusted"
+        )
 
 
 def _frame_columns(frame: Any, source: str) -> Columns:
@@ -352,28 +375,38 @@ def _read_npz(path: Path, max_bytes: int) -> Columns:
     """Arrays ``X`` (n, d) and ``y`` (n,) as columns, the label last."""
     try:
         with zipfile.ZipFile(path) as archive:
-            X = _member(archive, "X", 2, path, max_bytes)
-            y = _member(archive, "y", 1, path, max_bytes)
-    except _UNREADABLE as error:
+            heads = [_header(archive, "X", 2, path), _header(archive, "y", 1, path)]
+            _check_sizes(heads, path, max_bytes)
+            X, y = (_values(archive, head, path) for head in heads)
+    except ReluflowError:
+        raise
+    except Exception as error:  # whatever a damaged archive makes its readers raise
+        why = " ".join(str(error).split())[:120] or type(error).__name__
         raise ReluflowError(
-            f"{path} is not a readable .npz file ({error}): "
-            "write it with numpy.savez(path, X=X, y=y)"
+            f"{path} is not a readable .npz file ({why}): write it with numpy.savez(path, X=X, y=y)"
         ) from None
-    if len(X) != len(y):
-        raise ReluflowError(
-            f"{path}: y has {len(y)} labels but X has {len(X)} samples: expected y of shape "
-            f"({len(X)},)"
-        )
-    if not X.size:
-        raise ReluflowError(
-            f"{path}: X is empty: expected at least one sample and one feature, got shape {X.shape}"
-        )
     table = Columns(str(path), None, (*X.T, y), arrays=True)
     _check_finite(table)
     return table
 
 
-def _member(archive: zipfile.ZipFile, key: str, ndim: int, path: Path, max_bytes: int) -> Array:
+class _Header(NamedTuple):
+    """What the first bytes of an array in an archive say of it."""
+
+    key: str
+    entry: zipfile.ZipInfo
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    start: int  # bytes of the header
+
+    @property
+    def entries(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+
+def _header(archive: zipfile.ZipFile, key: str, ndim: int, path: Path) -> _Header:
     names = {name.removesuffix(".npy"): name for name in archive.namelist()}
     if key not in names:
         found = ", ".join(sorted(names)[:8]) or "nothing"
@@ -390,29 +423,60 @@ def _member(archive: zipfile.ZipFile, key: str, ndim: int, path: Path, max_bytes
                 shape, fortran, dtype = npy.read_array_header_2_0(file)
         except ValueError as error:
             raise ReluflowError(f"{path}: array {key} has a bad header ({error})") from None
-        if dtype.kind not in "biuf" or dtype.itemsize > 16:
+        start = file.tell()
+    if dtype.kind not in "biuf" or dtype.itemsize > 16:
+        raise ReluflowError(
+            f"{path}: array {key} has type {dtype}, expected real numbers; "
+            "objects are never unpickled, convert with astype(float)"
+        )
+    if len(shape) != ndim:
+        raise ReluflowError(f"{path}: array {key} has shape {shape}, expected {ndim} dimension(s)")
+    if min(shape, default=0) < 0:
+        raise ReluflowError(f"{path}: array {key} has a bad header (shape {shape})")
+    return _Header(key, archive.getinfo(names[key]), shape, fortran, dtype, start)
+
+
+def _check_sizes(heads: list[_Header], path: Path, max_bytes: int) -> None:
+    """Refuse what is too large, or does not fit together, before memory is taken for it."""
+    for head in heads:
+        if head.entries * max(8, head.dtype.itemsize) > max_bytes:
             raise ReluflowError(
-                f"{path}: array {key} has type {dtype}, expected real numbers; "
-                "objects are never unpickled, convert with astype(float)"
-            )
-        if len(shape) != ndim:
-            raise ReluflowError(
-                f"{path}: array {key} has shape {shape}, expected {ndim} dimension(s)"
-            )
-        count = math.prod(int(size) for size in shape)
-        if min(shape, default=0) < 0:
-            raise ReluflowError(f"{path}: array {key} has a bad header (shape {shape})")
-        if count * max(8, dtype.itemsize) > max_bytes:
-            raise ReluflowError(
-                f"{path}: array {key} of shape {shape} needs {count * 8:,} bytes, "
+                f"{path}: array {head.key} of shape {head.shape} needs {head.entries * 8:,} bytes, "
                 f"more than max_bytes={max_bytes:,}: raise max_bytes if the file is trusted"
             )
-        wanted = count * dtype.itemsize
-        data = file.read(wanted + 1)
-    if len(data) != wanted:
-        state = "more" if len(data) > wanted else "fewer"
+        wanted, there = head.entries * head.dtype.itemsize, head.entry.file_size - head.start
+        if there != wanted:
+            state = "more" if there > wanted else "fewer"
+            raise ReluflowError(
+                f"{path}: array {head.key} holds {state} bytes than its shape {head.shape} says: "
+                "write it again"
+            )
+        if wanted > max(_SMALL, _EXPANDS * head.entry.compress_size):
+            raise ReluflowError(
+                f"{path}: array {head.key} expands from {head.entry.compress_size:,} to "
+                f"{wanted:,} bytes, which data hardly do: write it with numpy.savez, uncompressed, "
+                "if it is meant"
+            )
+    (n, d), (labels,) = heads[0].shape, heads[1].shape
+    if n != labels:
         raise ReluflowError(
-            f"{path}: array {key} holds {state} bytes than its shape {shape} says: write it again"
+            f"{path}: y has {labels} labels but X has {n} samples: expected y of shape ({n},)"
         )
-    values = np.frombuffer(data, dtype=dtype)
-    return values.reshape(shape, order="F" if fortran else "C").astype(np.float64)
+    if not n * d:
+        raise ReluflowError(
+            f"{path}: X is empty: expected at least one sample and one feature, got shape {(n, d)}"
+        )
+
+
+def _values(archive: zipfile.ZipFile, head: _Header, path: Path) -> Array:
+    """The entries of an array whose size has been checked."""
+    wanted = head.entries * head.dtype.itemsize
+    with archive.open(head.entry) as file:
+        file.read(head.start)
+        data = file.read(wanted)
+    if len(data) != wanted:
+        raise ReluflowError(f"{path}: array {head.key} ends too early: write it again")
+    values = np.frombuffer(data, dtype=head.dtype).reshape(
+        head.shape, order="F" if head.fortran else "C"
+    )
+    return values.astype(np.float64, copy=False)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, generator_of
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.labels import Meaning, decide_meaning
 from reluflow.problem.losses import Loss, as_loss
@@ -96,12 +97,14 @@ class UnseenScores:
         return f"On {count(self.rows, 'unseen row')}: {said}."
 
 
+@check_arguments
 def notes_of(problem: Problem) -> tuple[str, ...]:
     """What was assumed when the data were read, in sentences; none for data given as arrays."""
     notes = problem.known.get("notes")
     return notes.sentences if isinstance(notes, TableNotes) else ()
 
 
+@check_arguments
 def to_file_units(problem: Problem, W: Array) -> FileDirection:
     r"""Directions of a problem with standardised columns, in the units of the file.
 
@@ -134,6 +137,7 @@ def to_file_units(problem: Problem, W: Array) -> FileDirection:
     return FileDirection(weights, offset - weights @ scaling.mean)
 
 
+@check_arguments
 def unseen_scores(problem: Problem, net: Network) -> UnseenScores | None:
     """Loss and accuracy or error of a network on the rows kept for testing.
 
@@ -153,6 +157,9 @@ def unseen_scores(problem: Problem, net: Network) -> UnseenScores | None:
         return None
     f = unseen.outputs(net)
     loss, notes = float(unseen.value(f)), problem.known.get("notes")
+    if unseen.several and unseen.loss.classes:
+        right = float(np.mean(np.argmax(f, axis=1) == unseen.labels))
+        return UnseenScores(unseen.n, loss, right, None)
     if unseen.loss.margin or (isinstance(notes, TableNotes) and notes.positive is not None):
         return UnseenScores(unseen.n, loss, float(np.mean(f * unseen.y > 0)), None)
     scaling = problem.known.get("scaling")
@@ -197,7 +204,8 @@ def read_problem(make: type[Problem], source: Any, asked: Choices, **options: An
     column = _label_column(table, asked.label)
     given = None if asked.loss is None else as_loss(asked.loss)
     meaning, remarks = decide_meaning(table, column, asked.classes, asked.one_vs_rest, given)
-    options["loss"] = loss = given or as_loss("logistic" if meaning.classes else "half_square")
+    usual = "softmax" if meaning.names else "logistic" if meaning.classes else "half_square"
+    options["loss"] = loss = given or as_loss(usual)
     rows, held = _read_rows(table, column, meaning, asked.drop_missing), None
     if asked.test is not None:
         held = _read_test(table, column, meaning, asked)
@@ -221,13 +229,26 @@ def read_problem(make: type[Problem], source: Any, asked: Choices, **options: An
     first = _first_sentence(table, column, meaning, loss, asked, known.get("scaling"))
     title = table.title(column) if table.names is None else table.names[column]
     known["notes"] = TableNotes(title, meaning.positive, meaning.negative, (first, *remarks))
+    options["feature_names"] = known.get("features")
+    pair = (meaning.negative, meaning.positive) if meaning.classes else (title,)
+    options["label_names"] = meaning.names or pair
     name = _name_of(source)
+    if meaning.names:
+        known["classes"] = meaning.names
+        rows, held = _one_hot(rows, meaning), None if held is None else _one_hot(held, meaning)
     if held is not None:
         known["unseen"] = make(held.X, held.y, name=f"{name}, unseen rows", **options)
     return make(rows.X, rows.y, name=name, known=known, **options)
 
 
+def _one_hot(rows: Rows, meaning: Meaning) -> Rows:
+    """Rows whose labels are one-hot instead of places among the classes."""
+    return rows._replace(y=np.eye(len(meaning.names))[rows.y.astype(int)])
+
+
 def _name_of(source: Any) -> str:
+    if isinstance(source, Columns):
+        return "data"
     return "table" if hasattr(source, "columns") else Path(source).stem
 
 
@@ -341,7 +362,7 @@ def _hold_out(rows: Rows, share: Any, seed: int, by_class: bool) -> tuple[Rows, 
         held = np.nan
     if not 0.0 < held < 1.0:
         raise ReluflowError(f"holdout is a share of the rows between 0 and 1, got {share!r}")
-    rng = np.random.default_rng(seed)
+    rng = generator_of(seed)
     out: list[int] = []
     for label in np.unique(y) if by_class else [None]:
         members = np.flatnonzero(y == label) if by_class else np.arange(len(y))
@@ -357,7 +378,7 @@ def _hold_out(rows: Rows, share: Any, seed: int, by_class: bool) -> tuple[Rows, 
 
 
 def _check_both_classes(table: Columns, y: Array, loss: Loss) -> None:
-    if loss.margin and abs(y[0]) == 1.0 and (y == y[0]).all():
+    if loss.margin and not loss.classes and abs(y[0]) == 1.0 and (y == y[0]).all():
         raise ReluflowError(
             f"{table.source} has one class only, all labels are {y[0]:+g}: expected -1 and +1 for "
             f"the {loss.name} loss, or use loss='half_square'"
@@ -417,7 +438,10 @@ def _first_sentence(
     where = ", the last column" if asked.label is None and not table.arrays else ""
     follows = asked.loss is None
     said = f"Label {table.title(column)}{where}: "
-    if meaning.classes:
+    if meaning.names:
+        said += f"{count(len(meaning.names), 'class', 'classes')} ({join(list(meaning.names), 10)})"
+        said += f", so the loss is {loss.name}" if follows else f"; loss {loss.name}"
+    elif meaning.classes:
         said += f"{meaning.positive} is +1, {meaning.negative} is -1; "
         said += f"two classes, so the loss is {loss.name}" if follows else f"loss {loss.name}"
     else:

@@ -1,1 +1,1 @@
-"""Drawings: functions that take ``ax=`` and return it, without global state."""
+"""Pages made of text, tables and the pictures of :mod:`reluflow.plot`."""

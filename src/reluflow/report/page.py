@@ -12,9 +12,9 @@ from typing import Any
 from reluflow._version import __version__
 from reluflow.claims.verdict import Status, Verdict
 from reluflow.errors import ReluflowError
-from reluflow.report.render import to_svg
-from reluflow.report.svg import can_write, write_svg
-from reluflow.report.traces import Panel, Picture
+from reluflow.plot.render import to_svg
+from reluflow.plot.svg import can_write, write_svg
+from reluflow.plot.traces import Panel, Picture
 from reluflow.runtime import write_text
 
 _CSS = """
@@ -142,6 +142,10 @@ class Page:
         grid = f'<div class="grid{one}" style="--columns:{columns}{most}">{made}</div>'
         note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         return self._add(f"<figure>{grid}{note}</figure>")
+
+    def embed(self, html: str) -> Page:
+        """HTML as it is, from a trusted maker of it."""
+        return self._add(html)
 
     def table(
         self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None

@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import time
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from reluflow.errors import ReluflowError
 from reluflow.runtime.files import beside
+
+_OF_BUDGET = 0.05  # share of a budget of seconds between two writes
 
 
 def fingerprint(arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any]) -> str:
@@ -28,13 +30,27 @@ def fingerprint(arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any])
     return digest.hexdigest()
 
 
+class KeptFile(os.PathLike[str]):
+    """Path of a checkpoint that stays when its run ends, with the state at the end.
+
+    Who stores the run removes it afterwards: a kill or a full disk in between loses nothing, and
+    a run that was ended by its budget of seconds is not given another one.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+
+    def __fspath__(self) -> str:
+        return self.path
+
+
 class Checkpoint:
     """State of a run, saved every ``seconds`` and removed when the run ends.
 
     Parameters
     ----------
     path : path or None
-        File to use; None makes every call do nothing.
+        File to use; None makes every call do nothing, a `KeptFile` is not removed.
     key : str
         :func:`fingerprint` of the run.
     seconds : float
@@ -44,6 +60,7 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str] | None, key: str, seconds: float) -> None:
         self.path = None if path is None else Path(path)
         self.key, self.seconds = key, seconds
+        self.kept = isinstance(path, KeptFile)
         self._last = time.monotonic()
         if self.path is not None and not self.path.parent.is_dir():
             raise ReluflowError(
@@ -71,7 +88,7 @@ class Checkpoint:
         try:
             with np.load(self.path, allow_pickle=False) as stored:
                 state = {name: stored[name] for name in stored.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        except Exception:  # whatever a damaged archive makes the reader raise
             raise ReluflowError(
                 f"{self.path} is not a checkpoint this version can read: delete it to start anew"
             ) from None
@@ -82,7 +99,14 @@ class Checkpoint:
             )
         return state
 
-    def remove(self) -> None:
-        """Delete the file: the run has ended."""
-        if self.path is not None:
+    def within_budget(self, seconds: float) -> None:
+        """Write often enough that a kill forgets little of a budget of so many seconds."""
+        self.seconds = min(self.seconds, _OF_BUDGET * seconds)
+
+    def end(self, state: Callable[[], Mapping[str, NDArray[Any]]]) -> None:
+        """The run has ended: delete the file, or write the last state into one that is kept."""
+        if self.kept:
+            with suppress(ReluflowError):  # no place for it: the run itself may find one
+                self.write(state())
+        elif self.path is not None:
             self.path.unlink(missing_ok=True)

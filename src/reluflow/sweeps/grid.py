@@ -13,6 +13,9 @@ import numpy as np
 
 from reluflow.errors import ReluflowError
 
+MOST_POINTS = 10_000_000
+"""Points a sweep may have: one row and some bytes of memory each."""
+_LISTED = 10_000  # repetitions beyond which the title of a table has their number alone
 _RANGE = {"from", "to", "num", "step", "log"}
 
 
@@ -45,7 +48,9 @@ def read_field(name: str, spec: Any) -> tuple[bool, list[Any]]:
         if set(spec) == {"value"}:
             return False, [plain(name, spec["value"], nested=True)]
         return True, _range(name, spec)
-    if isinstance(spec, list | tuple | range | np.ndarray) and np.ndim(spec) > 0:
+    listed = isinstance(spec, list | tuple | range)
+    if listed or (isinstance(spec, np.ndarray) and spec.ndim > 0):
+        _check_count(name, len(spec))
         values = [plain(name, value, nested=True) for value in spec]
         if not values:
             raise ReluflowError(f"{name} is an empty list: a sweep needs at least one value")
@@ -74,12 +79,14 @@ def _range(name: str, spec: Mapping[str, Any]) -> list[Any]:
         count = (high - low) / step if step else -1.0
         if spec.get("log") or count < 0:
             raise ReluflowError(f"{name} is an empty range: step leads from `from` to `to`")
+        _check_count(name, count + 1)
         made = low + step * np.arange(math.floor(count * (1 + 1e-12)) + 1)
         whole = whole and isinstance(step, int)
     else:
         num = numbers["num"]
         if type(num) is not int or num < 1:
             raise ReluflowError(f"{name} is an empty range: num is a whole number of at least 1")
+        _check_count(name, num)
         if not spec.get("log"):
             made = np.linspace(low, high, num)
         elif low > 0 and high > 0:
@@ -88,6 +95,16 @@ def _range(name: str, spec: Mapping[str, Any]) -> list[Any]:
             raise ReluflowError(f"{name} is logarithmic: from and to must be positive")
         whole = whole and (bool(spec.get("log")) or bool(np.all(made == np.rint(made))))
     return [int(v) for v in np.unique(np.rint(made))] if whole else [float(v) for v in made]
+
+
+def _check_count(what: str, count: float) -> None:
+    """Refuse more values, or points, than a sweep can hold, before any is made."""
+    if not count <= MOST_POINTS:
+        number = f"{count:,.0f}" if count < 1e15 else f"{count:.3g}" if count < 1e300 else "far"
+        raise ReluflowError(
+            f"{what} has {number} values, more than the {MOST_POINTS:,} points a sweep can have: "
+            "give fewer, or several sweeps"
+        )
 
 
 def plain(name: str, value: Any, nested: bool = False) -> Any:
@@ -141,15 +158,16 @@ class Grid:
 
     fixed: Mapping[str, Any]
     factors: tuple[Mapping[str, Sequence[Any]], ...]
-    seeds: tuple[int, ...]
+    seeds: Sequence[int]
     root: int
     shared: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return math.prod(self._sizes)
+        return math.prod(self.sizes)
 
     @property
-    def _sizes(self) -> list[int]:
+    def sizes(self) -> list[int]:
+        """Number of values of each factor, and of repetitions."""
         sizes = [len(next(iter(factor.values()))) for factor in self.factors]
         return [*sizes, len(self.seeds)]
 
@@ -172,7 +190,7 @@ class Grid:
     def point(self, index: int) -> Point:
         """The point at a position; repetitions vary fastest, then the last factor."""
         rest, places = index, []
-        for size in reversed(self._sizes):
+        for size in reversed(self.sizes):
             rest, place = divmod(rest, size)
             places.append(place)
         settings = dict(self.fixed)
@@ -184,10 +202,11 @@ class Grid:
 
     def describe(self) -> dict[str, Any]:
         """Plain values that determine the grid."""
+        counted = isinstance(self.seeds, range) and len(self.seeds) > _LISTED
         return {
             "fixed": dict(self.fixed),
             "factors": [{k: list(v) for k, v in factor.items()} for factor in self.factors],
-            "seeds": list(self.seeds),
+            "seeds": repr(self.seeds) if counted else list(self.seeds),
             "seed": self.root,
             "shared": sorted(self.shared),
         }
@@ -251,10 +270,14 @@ def make_grid(
     for name in shared:
         if name not in swept and name not in fixed:
             raise ReluflowError(f"shared names {name!r}, which is not a field of this sweep")
-    return Grid(fixed, tuple(factors), _repetitions(seeds), _whole(root, "seed"), shared)
+    made = Grid(fixed, tuple(factors), _repetitions(seeds), _whole(root, "seed"), shared)
+    _check_count("the grid", math.prod(made.sizes))
+    return made
 
 
-def _repetitions(seeds: int | Iterable[int]) -> tuple[int, ...]:
+def _repetitions(seeds: int | Iterable[int]) -> Sequence[int]:
+    if isinstance(seeds, range | list | tuple):
+        _check_count("seeds", len(seeds))
     if isinstance(seeds, bool) or not isinstance(seeds, int | np.integer):
         try:
             listed = tuple(_whole(s, "seeds") for s in seeds)  # type: ignore[union-attr]
@@ -265,7 +288,8 @@ def _repetitions(seeds: int | Iterable[int]) -> tuple[int, ...]:
         return listed
     if seeds < 1:
         raise ReluflowError(f"seeds is the number of repetitions, at least 1, got {seeds}")
-    return tuple(range(int(seeds)))
+    _check_count("seeds", int(seeds))
+    return range(int(seeds))
 
 
 def _whole(value: Any, name: str) -> int:

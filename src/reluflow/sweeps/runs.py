@@ -221,11 +221,11 @@ def _align(
         "latest": float(np.max(found.time[growing], initial=0.0)),
     }
     if "captured" in observe:
-        values |= captured(found)
+        values |= count_captured(found)
     return Outcome(values, repr(found))
 
 
-def captured(found: Alignment) -> dict[str, Any]:
+def count_captured(found: Alignment) -> dict[str, Any]:
     """How many of the global extrema of |G| some growing neuron turns to, and how many there are.
 
     The neurons that get there grow at the top rate ([TK24]_ calls them prominent).

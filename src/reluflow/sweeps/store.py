@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from reluflow.errors import ReluflowError
-from reluflow.runtime import beside
+from reluflow.runtime.files import beside, cannot_write, write_bytes
 from reluflow.runtime.words import plural
 from reluflow.sweeps.journal import OPEN, STATES, Journal, offsets_of, read_title, rows_at
 from reluflow.sweeps.work import Done, Row
@@ -102,10 +102,9 @@ class Store:
     def _keep(self, name: str, data: bytes) -> None:
         try:
             self.runs.mkdir(exist_ok=True)
-            with beside(self.runs / f"{name}.nc") as part:
-                part.write_bytes(data)
         except OSError as error:
-            raise ReluflowError(f"cannot write into {self.runs}: {error.strerror}") from None
+            raise cannot_write(self.runs, error) from None
+        write_bytes(self.runs / f"{name}.nc", data)
 
     def close(self) -> None:
         """Turn the journal into the table."""
@@ -177,17 +176,14 @@ def write_table(out: Path, title: Mapping[str, Any]) -> None:
         [(name, types[kinds.get(name, "")]) for name in names],
         metadata={_KEY: json.dumps(title).encode()},
     )
-    try:
-        with beside(out) as part:
-            with parquet.ParquetWriter(part, schema) as writer:
-                rows = read_rows(out)
-                while group := list(itertools.islice(rows, GROUP)):
-                    cells = [{n: _cell(kinds[n], v) for n, v in row.items()} for row in group]
-                    writer.write_batch(arrow.RecordBatch.from_pylist(cells, schema=schema))
-            with open(part, "rb+") as file:
-                os.fsync(file.fileno())
-    except OSError as error:
-        raise ReluflowError(f"cannot write {out}: {error.strerror or error}") from None
+    with beside(out) as part:
+        with parquet.ParquetWriter(part, schema) as writer:
+            rows = read_rows(out)
+            while group := list(itertools.islice(rows, GROUP)):
+                cells = [{n: _cell(kinds[n], v) for n, v in row.items()} for row in group]
+                writer.write_batch(arrow.RecordBatch.from_pylist(cells, schema=schema))
+        with open(part, "rb+") as file:
+            os.fsync(file.fileno())
 
 
 def _kind(before: str | None, value: Any) -> str:

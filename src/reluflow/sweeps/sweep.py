@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from reluflow._version import __version__
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.runtime import Interrupt, Progress
 from reluflow.sweeps.executors import Chunk, Processes, Serial, in_worker
@@ -26,6 +27,7 @@ CHUNK_SECONDS = 0.5  # aimed duration of the work handed out at once
 MOST = 500  # points handed out at once
 
 
+@check_arguments
 def sweep(
     task: str | Callable[..., Any],
     grid: Mapping[str, Any],

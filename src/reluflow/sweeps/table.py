@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.sweeps.grid import RESERVED
 from reluflow.sweeps.store import read_rows, stored_title
@@ -99,6 +100,7 @@ class Table:
         return f"Table({self.title['sweep']['task']} over {', '.join(self.swept)}: {said})"
 
 
+@check_arguments
 def read_table(path: str | os.PathLike[str]) -> Table:
     """The table of a sweep, finished or not.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -101,11 +100,9 @@ def _plain_results(outcome: Outcome, settings: Mapping[str, Any]) -> Row:
 def _as_bytes(outcome: Outcome) -> bytes | None:
     if outcome.run is None:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "run.nc")
-        outcome.run.save(path)
-        with open(path, "rb") as file:
-            return file.read()
+    from reluflow.trajectory.store import to_bytes
+
+    return to_bytes(outcome.run)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 
@@ -83,6 +84,39 @@ def _layers(model: nn.Module, leak: float | None) -> tuple[nn.Linear, nn.Linear,
     raise ReluflowError(f"the model is not a two-layer network: {_EXPECTED}, got {names}{hint}")
 
 
+class TwoLayer(nn.Sequential):
+    """Linear, ReLU or LeakyReLU, Linear, which takes features with or without a constant column.
+
+    The constant feature of a problem is the bias of the first layer here: a last column that
+    holds it (as ``problem.X`` has) is left out, one with other values is refused. Arrays and
+    frames are taken too.
+    """
+
+    def __init__(self, *layers: nn.Module, constant: float | None = None) -> None:
+        super().__init__(*layers)
+        self.constant = constant
+
+    def forward(self, x: Any) -> Any:
+        """Outputs (n, 1) at the rows of x."""
+        first: Any = self[0]
+        if not isinstance(x, torch.Tensor):
+            x = torch.as_tensor(np.array(x, dtype=np.float64), dtype=first.weight.dtype)
+        d, given = first.in_features, x.shape[-1]
+        if self.constant is not None and given == d + 1:
+            same = torch.compiler.is_compiling() or bool((x[..., -1] == self.constant).all())
+            if not same:
+                raise ReluflowError(
+                    f"x has {given} columns and the last is not the constant {self.constant:g}: "
+                    f"expected {d} features, with or without it"
+                )
+            x = x[..., :-1]
+        elif given != d:
+            more = "" if self.constant is None else f", or {d + 1} with the constant as the last"
+            raise ReluflowError(f"x has {given} columns: expected {d} features{more}")
+        return super().forward(x)  # type: ignore[no-untyped-call]
+
+
+@check_arguments
 def to_torch(net: Network, *, dtype: torch.dtype = torch.float64) -> nn.Sequential:
     """The PyTorch model with the weights of a :class:`reluflow.Network`.
 
@@ -97,7 +131,8 @@ def to_torch(net: Network, *, dtype: torch.dtype = torch.float64) -> nn.Sequenti
     -------
     torch.nn.Sequential
         Linear, ReLU or LeakyReLU, Linear without bias; the first layer has a bias if the network
-        has a constant feature. Outputs have shape (n, 1).
+        has a constant feature. It takes the features alone, as well as ``problem.X`` with the
+        constant as its last column. Outputs have shape (n, 1).
     """
     W, a = net.weights()
     lost = (W == 0.0) & (net.W != 0.0)
@@ -116,4 +151,4 @@ def to_torch(net: Network, *, dtype: torch.dtype = torch.float64) -> nn.Sequenti
         last.weight.copy_(torch.from_numpy(np.array(a[None])))
         if net.bias is not None:
             first.bias.copy_(torch.from_numpy(W[:, d] * net.bias))
-    return nn.Sequential(first, between, last)
+    return TwoLayer(first, between, last, constant=net.bias)

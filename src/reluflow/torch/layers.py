@@ -33,6 +33,12 @@ class Layer:
     top: Tensor | None = field(default=None)  # estimate of the top singular vector
 
     @property
+    def title(self) -> str:
+        """Path in the model, kind and width: ``features.0, Conv2d 3 to 16``."""
+        shape = self.weight.shape
+        return f"{self.name}, {type(self.module).__name__} {shape[1]} to {shape[0]}"
+
+    @property
     def weight(self) -> Tensor:
         """The weights, one neuron first."""
         weight: Tensor = self.module.weight  # type: ignore[assignment]

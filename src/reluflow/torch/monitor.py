@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from reluflow.arrays import AnyArray
 from reluflow.errors import ReluflowError
+from reluflow.runtime.words import plural
 from reluflow.torch.layers import (
     default_loss,
     evaluating,
@@ -62,7 +63,8 @@ class Monitor:
     Parameters
     ----------
     model : torch.nn.Module
-        Any model; it is never changed, nor are gradients, random numbers or running statistics.
+        Any model, compiled by ``torch.compile`` or not; it is never changed, nor are gradients,
+        random numbers or running statistics.
     data : (x, y), optional
         A fixed batch on which gradients, margins and extremal directions are taken, in evaluation
         mode; more than ``samples`` rows are cut. Without it gradients are those that the loop
@@ -110,6 +112,10 @@ class Monitor:
             raise ReluflowError(f"every must be at least 1, got {every}: it counts steps")
         if not 0 < budget <= 1:
             raise ReluflowError(f"budget is a share of time, expected 0 to 1, got {budget!r}")
+        if not isinstance(model, nn.Module):
+            raise ReluflowError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        # a compiled model shares its parameters with the one it was made of, where hooks work
+        model = getattr(model, "_orig_mod", model)
         self._generator = torch.Generator().manual_seed(seed)
         self.model, self.every, self.budget = model, every, budget
         self.layers = find_layers(
@@ -124,7 +130,8 @@ class Monitor:
         self.records: list[dict[str, Any]] = []
         self.starts: dict[str, tuple[AnyArray, AnyArray]] = {}
         #: What the records say: arrays by layer, alignment, clusters, pictures.
-        self.view = View(self.records, self.starts, [layer.name for layer in self.layers])
+        titles = {layer.name: layer.title for layer in self.layers}
+        self.view = View(self.records, self.starts, list(titles), titles)
         if self.data is not None:
             self.starts.update(self._inputs_and_pulls(*self.data))
         self.step()
@@ -177,7 +184,8 @@ class Monitor:
     def _record(self, batch_loss: float | Tensor | None) -> None:
         record: dict[str, Any] = {"step": self._steps}
         if batch_loss is not None:
-            record["batch_loss"] = float(batch_loss)
+            loose = isinstance(batch_loss, Tensor)
+            record["batch_loss"] = float(batch_loss.detach() if loose else batch_loss)  # type: ignore[union-attr]
         gradients = self._gradients(record)
         with torch.no_grad():
             product = 1.0
@@ -242,8 +250,26 @@ class Monitor:
         """
         return self.view[key]
 
-    def plot(self, path: str | os.PathLike[str], layers: Sequence[str] | None = None) -> Path:
-        """Draw norms, alignment, condensation, balance and margins into a PNG, SVG or PDF file."""
+    def summary(self) -> str:
+        """What happened, in sentences: loss, and for each layer growth, alignment and directions;
+        and the share of time that the monitor took."""
+        share = f"Records took {100 * self.overhead:.1f} % of the time since the start."
+        return "\n".join([*self.view.sentences(), share])
+
+    def __repr__(self) -> str:
+        last = self.records[-1]
+        loss = f", loss {last['loss']:.4g}" if "loss" in last else ""
+        names = ", ".join(layer.title for layer in self.layers)
+        return (
+            f"Monitor({len(self.records)} {plural(len(self.records), 'record')} up to step "
+            f"{last['step']}{loss}; layers {names}; overhead {100 * self.overhead:.1f} %)"
+        )
+
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, layers: Sequence[str] | None = None
+    ) -> Any:
+        """Draw norms, alignment, condensation, balance, loss and margins into a PNG, SVG or PDF
+        file and return its path; without one return the matplotlib figure."""
         return self.view.plot(path, layers)
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -11,12 +11,15 @@ import numpy as np
 
 from reluflow.arrays import AnyArray
 from reluflow.errors import ReluflowError
-from reluflow.report.render import write_picture
-from reluflow.report.traces import Band, Line, Panel, Picture
+from reluflow.plot.palette import BLUE, GREEN, ORANGE
+from reluflow.plot.render import compose, write_picture
+from reluflow.plot.traces import Band, Line, Panel, Picture
 from reluflow.runtime import beside
+from reluflow.runtime.words import count
 from reluflow.torch.extremal import ExtremalDirections, extremal_directions
 
 _STARTS = 64
+_ALIGNED = 0.9  # median cosine from which a layer counts as aligned
 
 
 class View:
@@ -30,6 +33,8 @@ class View:
         Layer to (inputs, pulls) before training.
     layers : names
         Watched layers, first to last.
+    titles : mapping, optional
+        What to call them in pictures and sentences.
     """
 
     def __init__(
@@ -37,8 +42,10 @@ class View:
         records: Sequence[Mapping[str, Any]],
         starts: Mapping[str, tuple[AnyArray, AnyArray]],
         layers: Sequence[str],
+        titles: Mapping[str, str] | None = None,
     ) -> None:
         self.records, self.starts, self.layers = records, starts, list(layers)
+        self.titles = titles or {name: name for name in self.layers}
         self._found: dict[str, ExtremalDirections] = {}
 
     @property
@@ -94,66 +101,102 @@ class View:
         return np.array([found.nearest(directions) for directions in self[layer, "directions"]])
 
     def picture(self, layers: Sequence[str] | None = None) -> Picture:
-        """Rows of panels, one row a layer: norms, alignment, condensation, balance."""
-        names = list(self.layers if layers is None else layers)
-        x = self.steps + 1
-        panels: list[Panel] = []
-        for name in names:
-            seen: Mapping[str, Any] = self.records[-1][name]
-            panels.append(
-                _quantiles(x, self[name, "norms"], f"{name}: norms of neurons", "|w_j|", "log")
-            )
-            traces: list[Any] = []
-            if name in self.starts:
-                traces += _band(x, self.alignment(name), "extremal direction", "tab:blue")
-            if "gradient_cosine" in seen:
-                cosine = self[name, "gradient_cosine"]
-                traces += _band(x, cosine, "own gradient", "tab:orange")
-            panels.append(
-                Panel(
-                    traces,
-                    f"{name}: alignment",
-                    "step + 1",
-                    "cosine",
-                    "log",
-                    ylim=(-1.05, 1.05),
-                    legend="best" if traces else "",
-                )
-            )
-            gather = [
-                Line(x, self[name, "condensation"], "condensation"),
-                Line(
-                    x,
-                    self[name, "stable_rank"] / self[name, "stable_rank"][0],
-                    "stable rank / start",
-                    "tab:green",
-                ),
+        """Rows of panels, one row a layer: norms, alignment, condensation, balance or norm; at the
+        end loss and margins, where there were data."""
+        names = [self._name(name) for name in (self.layers if layers is None else layers)]
+        panels = [panel for name in names for panel in self._layer_panels(name)]
+        return Picture([*panels, *self._data_panels()], 4, width=3.6, height=2.9)
+
+    def _layer_panels(self, name: str) -> list[Panel]:
+        x, title = self.steps + 1, self.titles[name]
+        seen: Mapping[str, Any] = self.records[-1][name]
+        norms = _quantiles(x, self[name, "norms"], f"{title}: norms of neurons", "|w_j|", "log")
+        traces: list[Any] = []
+        if name in self.starts:
+            traces += _band(x, self.alignment(name), "extremal direction", BLUE)
+        if "gradient_cosine" in seen:
+            traces += _band(x, self[name, "gradient_cosine"], "own gradient", ORANGE)
+        turning = Panel(
+            traces,
+            f"{title}: alignment",
+            "step + 1",
+            "cosine",
+            "log",
+            ylim=(-1.05, 1.05),
+            legend="best" if traces else "",
+        )
+        rank = self[name, "stable_rank"] / self[name, "stable_rank"][0]
+        gather = [
+            Line(x, self[name, "condensation"], "condensation", BLUE),
+            Line(x, rank, "stable rank / start", GREEN),
+        ]
+        gathering = Panel(gather, f"{title}: condensation", "step + 1", "", "log", legend="best")
+        if "balance" in seen:
+            last = _quantiles(x, self[name, "balance"], f"{title}: balance", "relative", "linear")
+        else:
+            norm = Line(x, self[name, "frobenius"], color=BLUE)
+            last = Panel([norm], f"{title}: norm", "step + 1", "", "log")
+        return [norms, turning, gathering, last]
+
+    def _data_panels(self) -> list[Panel]:
+        """Loss and margins on the monitor's data, and the loss of the loop's own batches."""
+        x, panels = self.steps + 1, []
+        names = (("loss", "monitor's data", BLUE), ("batch_loss", "loop's batches", ORANGE))
+        known = [(name, label, c) for name, label, c in names if self._has(name)]
+        if known:
+            lines = [Line(x, self[name], label, c) for name, label, c in known]
+            positive = all(np.nanmin(self[name]) > 0.0 for name, _, _ in known)
+            scale = "log" if positive else "linear"
+            panels.append(Panel(lines, "loss", "step + 1", "loss", "log", scale, legend="best"))
+        if self._has("margin"):
+            margin = [
+                Line(x, self["margin"], "least", BLUE),
+                Line(x, self["median_margin"], "median", ORANGE),
             ]
             panels.append(
-                Panel(gather, f"{name}: condensation", "step + 1", "", "log", legend="best")
+                Panel(margin, "margins on the data", "step + 1", "margin", "log", legend="best")
             )
-            if "balance" in seen:
-                panels.append(
-                    _quantiles(x, self[name, "balance"], f"{name}: balance", "relative", "linear")
-                )
-            elif any("margin" in record for record in self.records):
-                margin = [
-                    Line(x, self["margin"], "least"),
-                    Line(x, self["median_margin"], "median", "tab:orange"),
-                ]
-                panels.append(
-                    Panel(margin, "margins on the data", "step + 1", "margin", "log", legend="best")
-                )
-            else:
-                panels.append(
-                    Panel(
-                        [Line(x, self[name, "frobenius"])], f"{name}: norm", "step + 1", "", "log"
-                    )
-                )
-        return Picture(panels, 4, width=3.6, height=2.9)
+        return panels
 
-    def plot(self, path: str | os.PathLike[str], layers: Sequence[str] | None = None) -> Path:
-        """Draw :meth:`picture` into a file."""
+    def _has(self, name: str) -> bool:
+        return any(name in record for record in self.records)
+
+    def sentences(self) -> list[str]:
+        """What happened: the loss, then for each layer growth, alignment and directions."""
+        steps = self.steps
+        said = [f"{count(len(steps), 'record')} up to step {steps[-1]:,}".capitalize() + "."]
+        if self._has("loss"):
+            loss = self["loss"]
+            said.append(f"Loss on the monitor's data: from {loss[0]:.4g} to {loss[-1]:.4g}.")
+        return said + [self._layer_sentence(name) for name in self.layers]
+
+    def _layer_sentence(self, name: str) -> str:
+        norms = np.median(self[name, "norms"], axis=1)
+        grows = norms[-1] > 2.0 * norms[0]
+        grown = self._first(norms >= 0.5 * norms[-1]) if grows else None
+        text = f"{self.titles[name]}: median norm from {norms[0]:.3g} to {norms[-1]:.3g}"
+        text += "" if grown is None else f" (half of that by step {self.steps[grown]:,})"
+        if name in self.starts:
+            cosine = np.median(self.alignment(name), axis=1)
+            aligned = self._first(cosine >= _ALIGNED)
+            text += f"; median cosine with extremal directions from {cosine[0]:.2f} to "
+            text += f"{cosine[-1]:.2f}"
+            if aligned is not None:
+                text += f" ({_ALIGNED:g} by step {self.steps[aligned]:,})"
+                if grown is not None and aligned < grown:
+                    text += ": alignment came before growth"
+        groups = int(self[name, "clusters"][-1])
+        return f"{text}; {count(groups, 'direction')} left at the end."
+
+    def _first(self, holds: AnyArray) -> int | None:
+        return int(np.argmax(holds)) if holds.any() else None
+
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, layers: Sequence[str] | None = None
+    ) -> Any:
+        """Draw :meth:`picture` into a file; without one return the figure."""
+        if path is None:
+            return compose(self.picture(layers))
         target = Path(path)
         if target.suffix not in (".png", ".svg", ".pdf"):
             raise ReluflowError(f"cannot draw into {target}: expected a .png, .svg or .pdf file")
@@ -210,5 +253,5 @@ def _band(x: AnyArray, values: AnyArray, label: str, color: str) -> list[Any]:
 
 def _quantiles(x: AnyArray, values: AnyArray, title: str, ylabel: str, yscale: str) -> Panel:
     """Median with the range of the middle 80 %."""
-    traces = _band(x, values, "", "tab:blue")
+    traces = _band(x, values, "", BLUE)
     return Panel(traces, title, "step + 1", ylabel, "log", yscale)

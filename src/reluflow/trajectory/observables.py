@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow.arrays import Array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
+from reluflow.problem.losses import gaps
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,11 @@ class Observable:
     measure: Callable[[Problem, Any], Any]
     dims: tuple[str, ...] = ()
     of_outputs: bool = False
+    per_output: bool = False  # with several outputs its value has one dimension more, the last
+
+    def dims_for(self, problem: Problem) -> tuple[str, ...]:
+        """Dimensions of its value for a problem."""
+        return (*self.dims, "output") if self.per_output and problem.several else self.dims
 
     def __call__(self, problem: Problem, net: Network) -> Array:
         given = problem.outputs(net) if self.of_outputs else net
@@ -35,16 +42,22 @@ class Observable:
 
 def slopes(problem: Problem, net: Network) -> Array:
     """phi'(<w_j, x_k>), shape (n, m), with phi'(0) = leak."""
-    problem.check_kinks("a slope for each sample")
+    if problem.smoothing:
+        problem.check_kinks("a slope for each sample")
     return np.where(problem.X @ net.W.T > 0, 1.0, problem.leak)
 
 
 def velocity(problem: Problem, net: Network) -> tuple[Array, Array]:
     r"""Minus the gradient of L as (W', a'), in units of each neuron's exp(log_scale).
 
-    :math:`w_j' = a_j D_j,\ a_j' = \langle w_j, D_j\rangle,\ D_j = \sum_k \phi' c_k x_k`.
+    :math:`w_j' = a_j D_j,\ a_j' = \langle w_j, D_j\rangle,\ D_j = \sum_k \phi' c_k x_k`; with K
+    outputs :math:`w_j' = M_j a_j,\ a_j' = M_j^\top w_j,\ M_j = \sum_k \phi' x_k c_k^\top`.
     """
     c = problem.pull_at(problem.outputs(net))
+    if problem.several:
+        s = slopes(problem, net)
+        dW = (s * (c @ net.a.T)).T @ problem.X
+        return dW, (s * (problem.X @ net.W.T)).T @ c
     if problem.smoothed is not None:
         D = problem.smoothed.pulled(net.W, problem.X, c)
     else:
@@ -78,19 +91,40 @@ def _normalized_margin(problem: Problem, net: Network) -> float:
     largest = float(np.max(np.maximum(net.log_norms, net.log_outer)))
     unit = net.scaled(-largest)
     norm2 = float(np.sum(_norms2(unit)) + np.sum(np.exp(2 * unit.log_outer)))
-    return float(np.min(problem.y * problem.outputs(unit))) / norm2
+    return margin_of(problem, problem.outputs(unit)) / norm2
+
+
+def margin_of(problem: Problem, f: Array) -> float:
+    """min_k y_k f(x_k); with classes min_k of f_y less the largest other output."""
+    if not problem.loss.classes:
+        return float(np.min(problem.y * f))
+    gap = np.where(problem.y > 0.0, -np.inf, gaps(f, problem.y))
+    return float(-np.max(gap))
+
+
+def accuracy_of(problem: Problem, f: Array) -> float:
+    """Share of samples with y_k f(x_k) > 0; with classes of those whose output is the largest."""
+    if problem.several and problem.classes is not None:
+        return float(np.mean(np.argmax(f, axis=1) == problem.labels))
+    return float(np.mean(problem.y * f > 0))
+
+
+def outer_squares(net: Network) -> Array:
+    """a_j^2, or |a_j|^2 of a row of several outputs, in units of exp(2 log_scale)."""
+    squares = np.square(net.a)
+    return np.asarray(np.sum(squares, axis=1) if net.several else squares)
 
 
 def _balance(problem: Problem, net: Network) -> Array:
     """(a_j^2 - |w_j|^2) / (a_j^2 + |w_j|^2): 0 balanced, 1 all in a, -1 all in w."""
-    a2, w2 = np.square(net.a), np.sum(np.square(net.W), axis=1)
+    a2, w2 = outer_squares(net), np.sum(np.square(net.W), axis=1)
     total = a2 + w2
     return np.asarray(np.divide(a2 - w2, total, out=np.zeros_like(total), where=total > 0))
 
 
 def _invariant(problem: Problem, net: Network) -> Array:
     """a_j^2 - |w_j|^2, which gradient flow conserves."""
-    gap = np.square(net.a) - np.sum(np.square(net.W), axis=1)
+    gap = outer_squares(net) - np.sum(np.square(net.W), axis=1)
     return np.asarray(gap * np.exp(2 * net.log_factors))
 
 
@@ -124,10 +158,10 @@ def _change_directions(problem: Problem, net: Network) -> float:
 OBSERVABLES: dict[str, Observable] = {
     o.name: o
     for o in (
-        Observable("outputs", lambda p, f: f, ("sample",), of_outputs=True),
+        Observable("outputs", lambda p, f: f, ("sample",), of_outputs=True, per_output=True),
         Observable("norms", lambda p, net: np.exp(net.log_norms), ("neuron",)),
         Observable("log_norms", lambda p, net: net.log_norms, ("neuron",)),
-        Observable("outer", lambda p, net: net.weights()[1], ("neuron",)),
+        Observable("outer", lambda p, net: net.weights()[1], ("neuron",), per_output=True),
         Observable("frobenius", lambda p, net: np.sqrt(np.sum(_norms2(net)))),
         Observable(
             "norm2", lambda p, net: np.sum(_norms2(net)) + np.sum(np.exp(2 * net.log_outer))
@@ -136,9 +170,9 @@ OBSERVABLES: dict[str, Observable] = {
         Observable("cones", _cones),
         Observable("balance", _balance, ("neuron",)),
         Observable("invariant", _invariant, ("neuron",)),
-        Observable("margin", lambda p, f: np.min(p.y * f), of_outputs=True),
+        Observable("margin", margin_of, of_outputs=True),
         Observable("normalized_margin", _normalized_margin),
-        Observable("accuracy", lambda p, f: np.mean(p.y * f > 0), of_outputs=True),
+        Observable("accuracy", accuracy_of, of_outputs=True),
         Observable("stable_rank", _stable_rank),
         Observable("spectral_norm", _spectral_norm),
         Observable("change_norms", _change_norms),
@@ -147,6 +181,7 @@ OBSERVABLES: dict[str, Observable] = {
 }
 
 
+@check_arguments
 def cosines(directions: ArrayLike, name: str = "cosines") -> Observable:
     """Cosine of every neuron with each given direction, shape (neuron, direction)."""
     targets = np.atleast_2d(np.asarray(directions, dtype=float))

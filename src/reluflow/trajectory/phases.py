@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluflow.arrays import Array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.runtime.words import plural
 from reluflow.trajectory.trajectory import Trajectory
@@ -75,6 +76,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return row["phase"], start, until, f"{row['loss']:.6g}"
 
 
+@check_arguments
 def phases(run: Trajectory, tol: float = 1e-2, angle: float = 0.1, rest: float = 0.02) -> Phases:
     """Phases of a run from its recorded losses (and directions, if networks were kept).
 
@@ -89,6 +91,8 @@ def phases(run: Trajectory, tol: float = 1e-2, angle: float = 0.1, rest: float =
     rest : float
         Least share of the recorded time that a plateau lasts (the first and last may be shorter).
     """
+    if not 0.0 < tol < 1.0:
+        raise ReluflowError(f"tol is a share of the drop between 0 and 1, got {tol}: 1e-2 is usual")
     t, loss = np.asarray(run.times, float), np.asarray(run.loss, float)
     if len(t) < 3:
         raise ReluflowError(f"phases needs at least 3 records, got {len(t)}: give save= more times")

@@ -168,15 +168,15 @@ class Recorder:
             some = any(s is not None for s in scales)
             states = States(
                 W=np.array(columns["W"]).reshape(*shape, final.d),
-                a=np.array(columns["a"]).reshape(shape),
+                a=np.array(columns["a"]).reshape(*shape, *final.a.shape[1:]),
                 log_scale=np.array(_fill_absent(scales, columns["a"])) if some else None,
                 leak=problem.leak,
                 bias=problem.bias,
                 smoothing=problem.smoothing,
             )
         for o in self.observables:
-            shapes = {np.shape(v) for v in columns[o.name]}
-            if len(shapes) > 1 or (shapes and o.dims and len(next(iter(shapes))) != len(o.dims)):
+            shapes, dims = {np.shape(v) for v in columns[o.name]}, o.dims_for(problem)
+            if len(shapes) > 1 or (shapes and dims and len(next(iter(shapes))) != len(dims)):
                 raise ReluflowError(f"observable {o.name!r} changed its shape during the run")
         return Trajectory(
             problem=problem,
@@ -195,10 +195,11 @@ class Recorder:
 
     def _dims(self, o: Observable) -> tuple[str, ...]:
         values = self._columns[o.name]
-        rank = np.ndim(values[0]) if values else len(o.dims)
-        return o.dims if o.dims else tuple(f"{o.name}_{i}" for i in range(rank))
+        dims = o.dims_for(self.problem)
+        rank = np.ndim(values[0]) if values else len(dims)
+        return dims if dims else tuple(f"{o.name}_{i}" for i in range(rank))
 
 
 def _fill_absent(scales: list[Any], outer: list[Any]) -> list[Any]:
     """Absent log_scales among present ones are zeros."""
-    return [np.zeros(np.shape(a)) if v is None else v for v, a in zip(scales, outer, strict=True)]
+    return [np.zeros(len(a)) if v is None else v for v, a in zip(scales, outer, strict=True)]

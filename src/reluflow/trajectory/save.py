@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class When(Save):
         return f"When({name}, check={self.check.describe()})"
 
 
+@check_arguments
 def every(k: float) -> Save:
     """Record 0, k, 2k, ... and the end.
 
@@ -120,6 +122,7 @@ def every(k: float) -> Save:
     return Every(k)
 
 
+@check_arguments
 def geometric(ratio: float = 1.1, first: float = 1.0) -> Save:
     """Record 0, ``first``, then ratio times further each time, and the end.
 
@@ -130,6 +133,7 @@ def geometric(ratio: float = 1.1, first: float = 1.0) -> Save:
     return Geometric(ratio, first)
 
 
+@check_arguments
 def when(predicate: Predicate, check: Save | float = 1000) -> Save:
     """Record where ``predicate(problem, network, position)`` holds, tested at ``check``."""
     if not callable(predicate):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.arrays import Array
+from reluflow._views import Shown
+from reluflow.arrays import Array, real_number
 from reluflow.errors import MissingEvidence, ReluflowError
 from reluflow.kernels.codes import EVENT_NAMES
 from reluflow.network import Network
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(Shown):
     """What a run recorded, how it ended and what it cost.
 
     Attributes
@@ -49,6 +51,19 @@ class Trajectory:
         equal length; `event_names` has the kinds as words.
     """
 
+    _hints = MappingProxyType(
+        {
+            "losses": "use .loss",
+            "time": "use .times",
+            "t": "use .times",
+            "network": "use .final for the last network, .networks[i] or .at(t) for others",
+            "weights": "use .final.weights(), or .at(t).weights()",
+            "predict": "use .final(X)",
+            "animate": "use reluflow.plot.animate(run, path)",
+            "history": "use .dataset, or .loss and .observables",
+        }
+    )
+
     problem: Problem
     steps: NDArray[np.int64]
     times: Array
@@ -68,6 +83,8 @@ class Trajectory:
 
     def __getitem__(self, name: str) -> Array:
         """An observable by name, "loss" and "log_loss" included."""
+        if not isinstance(name, str):
+            raise ReluflowError(f"records go by name, got {name!r}: run.networks[i] is a network")
         if name in ("loss", "log_loss", "steps", "times"):
             return np.asarray(getattr(self, name))
         if name not in self.observables:
@@ -87,6 +104,20 @@ class Trajectory:
         if self.networks is None:
             raise MissingEvidence("the run kept no networks: give states=True when it is made")
         return self.networks
+
+    def at(self, t: float) -> Network:
+        """The network recorded last at or before time ``t``.
+
+        Between records no network is known; ``times`` says when they stand, and ``save=`` of the
+        run sets how close.
+        """
+        t = real_number(t, "t")
+        path, times = self.path(), self.times
+        if not (len(times) and times[0] <= t <= times[-1]):
+            ends = f"from {times[0]:.6g} to {times[-1]:.6g}" if len(times) else "none"
+            raise ReluflowError(f"the run has no record at time {t:g}: its records are {ends}")
+        net: Network = path[int(np.searchsorted(times, t, side="right")) - 1]
+        return net
 
     @property
     def event_names(self) -> list[str]:

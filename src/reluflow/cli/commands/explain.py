@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.cli.base import AsJson, DataName, Interrupted, Out, app, print_json, print_notes
+from reluflow.cli.base import AsJson, DataName, Interrupted, Out, app, print_json
 from reluflow.cli.options import (
     DataOptions,
     ImageShape,
@@ -31,6 +31,9 @@ def explain(
         float | None, typer.Option("--lr", help="Gradient descent with this step size.")
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="With --lr: how many.")] = None,
+    weight_decay: Annotated[
+        float, typer.Option("--weight-decay", help="Penalty on the weights, (decay/2) |theta|^2.")
+    ] = 0.0,
     seconds: Annotated[float, typer.Option("--seconds", help="Budget of each stage.")] = 120.0,
     image_shape: ImageShape = None,
     out: Out = Path("out"),
@@ -44,13 +47,14 @@ def explain(
     """
     from reluflow.explanation.explain import explain as explain_problem
     from reluflow.explanation.explanation import paragraph
-    from reluflow.explanation.files import prepare, report_on_other_data
+    from reluflow.explanation.files import report_on_other_data, working_in
     from reluflow.explanation.settings import Settings
+    from reluflow.explanation.verdict.words import data_notes
 
     began = time.monotonic()
     problem = about.problem(data)
     shape = image_shape_of(image_shape)
-    settings = Settings(m, scale, seed, lr, steps, seconds, shape)
+    settings = Settings(m, scale, seed, lr, steps, seconds, shape, weight_decay)
     settings.check(problem)
     old = report_on_other_data(out, settings.key(problem))
     out_stream = sys.stdout
@@ -61,20 +65,21 @@ def explain(
         with suppress(BrokenPipeError):  # a reader who has gone does not end the work
             print(paragraph(topic, text), file=stream, flush=True)
 
-    prepare(out)
+    with working_in(out):  # refuse before anything is printed
+        pass
     if not as_json:
-        print_notes(problem)
-        print(problem, flush=True)
+        print(*data_notes(problem), problem, sep="\n", flush=True)
     try:
         found = explain_problem(
             problem,
-            m,
-            scale,
-            seed,
+            m=m,
+            scale=scale,
+            seed=seed,
             lr=lr,
             steps=steps,
             out=out,
             image_shape=shape,
+            weight_decay=weight_decay,
             seconds=seconds,
             on_sentence=None if as_json else show,
         )

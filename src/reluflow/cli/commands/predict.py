@@ -37,6 +37,9 @@ def predict(
         str | None, typer.Option(help="infinite: every basin is populated, no start is drawn.")
     ] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Budget of the limit process.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Budget of the proofs that follow the process.")
+    ] = None,
     image_shape: ImageShape = None,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Folder for pictures and predict.json.")
@@ -71,17 +74,17 @@ def predict(
     config = read_config(None, changes)
     problem = problem_of(config)
     if shape is not None:
-        from reluflow.report.images import image_shape as check_shape
+        from reluflow.plot.images import image_shape as check_shape
 
         check_shape(problem.d, shape, problem.bias)
     if out is not None:
-        from reluflow.report.render import make_folder
+        from reluflow.plot.render import make_folder
 
         make_folder(out)
     size = "this start"
     if scale is not None or log_scale is not None:
         size = f"--log-scale {log_scale:g}" if scale is None else f"--scale {scale:g}"
-    found = find(problem, None if width else start_of(config, problem), max_seconds, size)
+    found = find(problem, None if width else start_of(config, problem), max_seconds, size, seconds)
     files = [] if out is None else found.write(out, shape)
     if as_json:
         notes = list(notes_of(problem))

@@ -76,6 +76,7 @@ def simulate(
     if the run diverged or used up its budget.
     """
     from reluflow.cli.config import read_config
+    from reluflow.cli.simulation import keep_networks
     from reluflow.cli.simulation import simulate as make
 
     changes = given_only(
@@ -97,19 +98,20 @@ def simulate(
     else:
         config = read_config(None, {**changes, "data": {"source": what, **changes["data"]}})
     if animation is not None:
-        from reluflow.report.animate import check_target
+        from reluflow.plot.animation import check_target
 
         check_target(animation)
+        config = keep_networks(config)
     done = make(config, out, overwrite=overwrite, checkpoint_seconds=checkpoint_seconds)
     if done.made == "interrupted":
         raise Interrupted("the same command goes on from its checkpoint")
     files = [str(done.path)]
     if pictures is not None:
-        from reluflow.report.curves import write_curves
+        from reluflow.plot.curves import write_curves
 
         files += [str(path) for path in write_curves(done.run, pictures)]
     if animation is not None:
-        from reluflow.report.animate import animate
+        from reluflow.plot.animation import animate
 
         files.append(str(animate(done.run, animation)))
     made = done.to_dict()

@@ -132,8 +132,8 @@ def plot(
     as_json: AsJson = False,
 ) -> None:
     """Draw lines with bands, or a map over two fields, as the sweep's [plot] or the options say."""
-    from reluflow.report.render import write_picture
-    from reluflow.report.sweep import plot_sweep
+    from reluflow.plot.render import write_picture
+    from reluflow.plot.sweep import plot_sweep
     from reluflow.sweeps import read_table
 
     found = read_table(table)

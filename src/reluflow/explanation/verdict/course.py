@@ -15,21 +15,22 @@ from reluflow.runtime.words import count, join, percent
 if TYPE_CHECKING:
     from reluflow.explanation.explanation import Explanation
     from reluflow.landscape.align import Alignment
-    from reluflow.landscape.result import ExtremalVectors
+    from reluflow.landscape.extremal import ExtremalVectors
     from reluflow.prediction.process import JumpProcess
 
 _PREDICTED = "Predicted without training"
+CUT_SHORT = ("budget", "unresolved")  # endings of a process that predicts nothing further
 POOR = 0.15  # relative difference of times from which a prediction is called poor
 
 
 def directions(e: Explanation) -> str:
     """Where neurons turn first, and the directions that carry the network at the end."""
-    return " ".join([first_turns(e.landscape, e.alignment), *_groups(e), *_others(e)])
+    return " ".join([first_turns(e.landscape, e.alignment, e.net.m), *_groups(e), *_others(e)])
 
 
-def first_turns(landscape: ExtremalVectors, alignment: Alignment | None) -> str:
-    """Where small neurons turn at first: known before training."""
-    return _found_directions(landscape) if alignment is None else _early(alignment)
+def first_turns(landscape: ExtremalVectors, alignment: Alignment | None, m: int) -> str:
+    """Where the m neurons of the start turn at first: known before training."""
+    return _found_directions(landscape) if alignment is None else _early(alignment, m)
 
 
 def _found_directions(found: ExtremalVectors) -> str:
@@ -53,8 +54,8 @@ def _found_directions(found: ExtremalVectors) -> str:
     return text
 
 
-def _early(a: Alignment) -> str:
-    """What the closed-form paths of all neurons show."""
+def _early(a: Alignment, start: int) -> str:
+    """What the closed-form paths of neurons show: of all, or of as many as were followed."""
     m, grow, dead = a.sign.size, int(a.growing.sum()), int(a.dead.sum())
     rest = m - grow - dead
     places = len(_distinct(a.direction[a.growing], a.sign[a.growing]))
@@ -67,7 +68,8 @@ def _early(a: Alignment) -> str:
         parts.append(f"{rest:,} shrink or rest")
     time = float(a.time[a.growing].max(initial=0.0))
     when = f" Alignment (cosine {a.cosine:g}) takes until time {time:.3g}." if grow else ""
-    return "At first " + ", ".join(parts) + "." + when
+    few = f" Of {start:,} neurons {m:,} were followed." if m < start else ""
+    return "At first " + ", ".join(parts) + "." + when + few
 
 
 def _distinct(V: np.ndarray, signs: np.ndarray) -> np.ndarray:
@@ -99,7 +101,7 @@ def _groups(e: Explanation) -> list[str]:
 
 def _others(e: Explanation) -> list[str]:
     """Where neurons went that grow at first and are in none of the directions at the end."""
-    if e.alignment is None or not e.groups or e.silent:
+    if e.alignment is None or not e.groups or e.silent or e.alignment.sign.size < e.net.m:
         return []
     left = e.alignment.growing & (carriers(e.problem, e.run.final) < 0)
     k = int(left.sum())
@@ -127,27 +129,14 @@ def _classes(e: Explanation, active: tuple[int, ...]) -> str:
 
 
 def jumps(e: Explanation) -> str:
-    """When neurons become large, predicted and simulated, and whether the two agree."""
+    """When neurons become large, as predicted and in the simulation, and whether the two agree."""
     if e.process is None or e.comparison is None:
         return _without_prediction(e)
-    K = e.process.n_jumps
-    if K == 0:
-        return f"No neuron ever jumps. {e.process.status}"
-    rows = e.comparison.rows
-    more = f" and {K - SHOWN} more" if K > SHOWN else ""
-    text = f"{_PREDICTED}: {'; '.join(_jump_beside_run(e, row) for row in rows[:SHOWN])}{more}."
-    leading = [str(row.jump) for row in rows if row.leading]
-    if leading:
-        which = "Jump" if len(leading) == 1 else "Jumps"
-        verb = "is" if len(leading) == 1 else "are"
-        text += (
-            f" {which} {join(leading)} {verb} predicted at leading order only: the constant that "
-            "belongs to the time at a finite scale is not known."
-        )
-    balance = ""
-    if e.process.balance:
-        balance = " " + in_flow_time(e.process.balance, float(e.net.log_norms.max()))
-    return text + balance + _agreement(e.comparison)
+    text = predicted_jumps(e.process, float(e.net.log_norms.max()), e.net.m)
+    if e.process.n_jumps == 0:
+        return text
+    agreement = _agreement(e.comparison, whole=e.process.ending not in CUT_SHORT)
+    return f"{text}{_seen_in_run(e.comparison.rows)}{agreement}"
 
 
 def in_flow_time(text: str, log_scale: float) -> str:
@@ -159,43 +148,56 @@ def in_flow_time(text: str, log_scale: float) -> str:
     )
 
 
-def predicted_jumps(process: JumpProcess, log_scale: float) -> str:
-    """The jumps as they are known before training."""
+def predicted_jumps(process: JumpProcess, log_scale: float, m: int) -> str:
+    """The jumps as they are known before training, of all m neurons or of those followed."""
     K = process.n_jumps
     if K == 0:
         return f"No neuron ever jumps. {process.status}"
-    unknown = np.full(K, np.nan) if process.offsets is None else process.offsets
+    unknown = np.ones(K, dtype=bool) if process.offsets is None else np.isnan(process.offsets)
     times = process.jump_times(log_scale=log_scale)
     first = process.problem.silent_loss
     shown = [
-        _jump(
-            i + 1,
-            len(process.neurons[i]),
-            bool(np.isnan(unknown[i])),
-            f"{times[i]:.4g}",
-            loss_number(float(process.losses[i + 1]), first),
-        )
+        f"jump {i + 1} of {count(len(process.neurons[i]), 'neuron')} at time "
+        f"{'about ' if unknown[i] else ''}{times[i]:.4g} to loss "
+        f"{loss_number(float(process.losses[i + 1]), first)}"
         for i in range(min(K, SHOWN))
     ]
     more = f" and {K - SHOWN} more" if K > SHOWN else ""
-    return f"{_PREDICTED}: {'; '.join(shown)}{more}."
+    text = f"{_PREDICTED}: {'; '.join(shown)}{more}."
+    if unknown.any():
+        leading = [str(i + 1) for i in np.flatnonzero(unknown)]
+        which, verb = ("Jump", "is") if len(leading) == 1 else ("Jumps", "are")
+        text += (
+            f" {which} {join(leading)} {verb} predicted at leading order only: the constant that "
+            "belongs to the time at a finite scale is not known."
+        )
+    if process.signs.size < m:
+        text += f" These are the jumps of the {process.signs.size:,} neurons that were followed."
+    if process.ending in CUT_SHORT:
+        text += (
+            f" Found so far, later jumps are not known: {in_flow_time(process.status, log_scale)}"
+        )
+    if process.balance:
+        text += " " + in_flow_time(process.balance, log_scale)
+    return text
 
 
-def _jump_beside_run(e: Explanation, row: JumpRow) -> str:
-    """A jump with what the simulation did."""
-    sim = "not seen" if row.simulated is None else f"simulated {row.simulated:.4g}"
-    if row.difference is not None:
-        sim += f", {percent(row.difference)}"
-    time, loss = f"{row.predicted:.4g} ({sim})", loss_number(row.loss, e.first_loss)
-    return _jump(row.jump, row.neurons, row.leading, time, loss)
+def _seen_in_run(rows: tuple[JumpRow, ...]) -> str:
+    """Times of the predicted jumps in the simulation."""
+    seen = [
+        f"jump {row.jump} "
+        + ("is not seen" if row.simulated is None else f"comes at {row.simulated:.4g}")
+        + ("" if row.difference is None else f" ({percent(row.difference)})")
+        for row in rows[:SHOWN]
+    ]
+    return f" In the simulation {join(seen)}."
 
 
-def _jump(jump: int, neurons: int, leading: bool, time: str, loss: str) -> str:
-    about = "about " if leading else ""
-    return f"jump {jump} of {count(neurons, 'neuron')} at time {about}{time} to loss {loss}"
-
-
-def _agreement(c: Comparison) -> str:
+def _agreement(c: Comparison, whole: bool = True) -> str:
+    """Whether times, losses and neurons agree; of a process cut short, the times alone."""
+    if not whole:
+        close = all(r.difference is not None and abs(r.difference) <= CLOSE for r in c.rows)
+        return f" So far the times agree within {100 * CLOSE:g} %." if close else _poor(c)
     if c.agrees:
         text = f" The simulation agrees within {100 * CLOSE:g} % in times and losses"
         if c.who:

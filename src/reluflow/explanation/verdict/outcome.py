@@ -33,7 +33,8 @@ def end(e: Explanation) -> str:
         text = f"Least margin y f(x) {_least(e)}"
         log_loss = float(e.problem.log_value(e.outputs))
         loss = number(e.loss) if log_loss > -30.0 else f"exp({log_loss:.4g})"
-        text += f", normalised margin {number(e.margin)}, loss {loss}."
+        silent = e.unlearnt[int(np.argmin(e.margins))]
+        text += f", normalised margin {number(0.0 if silent else e.margin)}, loss {loss}."
         if e.kkt is not None and np.isfinite(e.kkt.residual):
             text += (
                 " As the margins grow without bound only the direction of the weights counts; it "
@@ -66,6 +67,8 @@ def _least(e: Explanation) -> str:
 def _settling(e: Explanation) -> str:
     """That the direction settles slowly, or departs, where its linearisation says so."""
     rate = e.settling
+    if e.run.status.code == "settling":
+        return f" {e.run.status}"
     if rate is None or not rate < SLOW or e.kkt is None or e.kkt.residual <= SETTLED:
         return ""
     if rate <= 0.0:
@@ -84,6 +87,8 @@ def _why_unfinished(e: Explanation) -> str:
     if e.run.status.code == "loss":
         share = 100 * e.loss / e.first_loss
         return f" The simulation was ended here, at {share:.2g} % of the first loss: {e.run.status}"
+    if e.run.status.code in ("resting", "far"):
+        return f" The simulation was ended here: {e.run.status}"
     if e.run.status.ok and e.run.status.code != "finished":
         return ""
     if e.run.settings.get("method") == "descend":
@@ -166,7 +171,8 @@ def _global(e: Explanation, o: NetworkMargin) -> str:
     """What the share says of the limit; the margin of a run rises to its limit for ever."""
     if e.margin >= (1 - BEST) * o.upper_bound:
         return ", as one whose limit is global."
-    if e.run.status.ok and o.exact and not (e.settling is not None and e.settling < SLOW):
+    settled = e.run.status.ok and e.run.status.code != "settling"
+    if settled and o.exact and not (e.settling is not None and e.settling < SLOW):
         return ": its limit is not global."
     return "."
 

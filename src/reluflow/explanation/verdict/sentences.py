@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reluflow.explanation.settings import has_pull
-from reluflow.explanation.verdict.course import directions, jumps
+from reluflow.explanation.verdict.course import CUT_SHORT, directions, jumps
 from reluflow.explanation.verdict.outcome import best, end, what_is_ignored
+from reluflow.explanation.verdict.reach import horizon, unseen
 from reluflow.explanation.verdict.words import loss_number
+from reluflow.explanation.weight_decay import decay_words
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.runtime.words import count, number, share
 
@@ -29,6 +31,13 @@ _PROVED = {
 }
 
 
+_PENALISED = {
+    "global minimum": "a global minimum of the penalised loss",
+    "stationary, not global": "not a global minimum of the penalised loss",
+    "not stationary": "still moving",
+}
+
+
 def sentences(e: Explanation) -> list[tuple[str, str]]:
     """(topic, what is found), in the order in which to read them."""
     made = {
@@ -36,7 +45,10 @@ def sentences(e: Explanation) -> list[tuple[str, str]]:
         "Directions": directions(e),
         "Jumps": jumps(e),
         "End": end(e),
+        "Horizon": horizon(e),
+        "Unseen rows": unseen(e),
         "Best possible": best(e),
+        "Weight decay": decay_words(e),
         "Ignored": what_is_ignored(e),
         "Width": width(e),
         "Scale": scale(e),
@@ -84,11 +96,15 @@ def _short(e: Explanation) -> str:
         "stationary, not global": "not a global minimum",
         "not stationary": "still moving",
     }.get(e.point.kind if e.point else "", "optimality not decided")
+    if e.penalised is not None:
+        glob = _PENALISED.get(e.penalised.point.kind, "optimality not decided")
     return f"{what}{line}: mean squared error {number(e.mse)}, {glob}."
 
 
 def _margin_word(e: Explanation) -> str:
     """How much of the largest margin of any network the run has reached."""
+    if e.penalised is not None:
+        return _PENALISED.get(e.penalised.point.kind, "optimality not decided")
     if not isinstance(e.optimum, NetworkMargin):
         return "whether that is the best was not decided at this size"
     best = e.optimum
@@ -105,7 +121,7 @@ def width(e: Explanation) -> str:
     if e.wide is None or e.process is None:
         return ""
     wide, mine = e.wide, e.process
-    if wide.ending in ("budget", "unresolved"):
+    if wide.ending in CUT_SHORT:
         return f"The process of infinite width was not followed to its end: {wide.status}"
     drop = max(float(mine.losses[0] - mine.losses.min()), 1e-300)
     same = wide.n_jumps == mine.n_jumps and bool(

@@ -9,11 +9,36 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.prediction.views import NOTHING
 from reluflow.problem import Problem
+from reluflow.problem.tables import UNEVEN, notes_of
 from reluflow.runtime.words import LISTED, join, number
 
 NAMED = 2 * LISTED  # samples beyond which only their number is said
 SHOWN = 4  # directions described, jumps listed
 FAINT = 0.1  # of the strongest feature: below it a direction hardly reads a feature
+
+
+def data_notes(problem: Problem) -> tuple[str, ...]:
+    """What was assumed about the data, label and loss first; and that columns differ in size."""
+    given = notes_of(problem)
+    if given:
+        return given
+    plain = problem.X[:, : problem.d - (problem.bias is not None)]
+    with np.errstate(over="ignore"):
+        sizes = np.sqrt(np.mean(plain**2, axis=0))
+    there = np.flatnonzero((sizes > 0.0) & np.isfinite(sizes))
+    if there.size < 2:
+        return ()
+    large, small = there[np.argmax(sizes[there])], there[np.argmin(sizes[there])]
+    ratio = float(sizes[large] / sizes[small])
+    if not ratio > UNEVEN:
+        return ()
+    names = feature_names(problem)
+    return (
+        f"Features differ in size by a factor {float(f'{ratio:.3g}'):,g} ({names[large]} "
+        f"{sizes[large]:.3g}, {names[small]} {sizes[small]:.3g} in quadratic mean): neurons turn "
+        "first to the large ones, whatever these say about the label; centred and scaled columns "
+        "are alike in this.",
+    )
 
 
 def samples(index: Sequence[int], n: int) -> str:
@@ -28,14 +53,8 @@ def samples(index: Sequence[int], n: int) -> str:
 
 
 def feature_names(problem: Problem) -> list[str]:
-    """Column names of a file if known, else x0, x1, ...; the bias feature is "the constant"."""
-    plain = problem.d - (problem.bias is not None)
-    given = problem.known.get("features")
-    if given is not None and len(given) == plain:
-        names = [str(name) for name in given]
-    else:
-        names = ["x"] if plain == 1 else [f"x{i}" for i in range(plain)]
-    return names + (["the constant"] if problem.bias is not None else [])
+    """Names of all features, the constant one included: :attr:`reluflow.Problem.axis_names`."""
+    return problem.axis_names
 
 
 def strengths(problem: Problem, direction: Array) -> Array:

@@ -12,18 +12,20 @@ from reluflow.optimum.certificate_file import Certificate, Report
 from reluflow.optimum.kkt import kkt
 from reluflow.optimum.proofs.attempt import (
     MOST_PRODUCTS,
-    ROOM,
+    WIDENINGS,
+    below,
     exact_margin,
     is_small,
     make_certificate,
     outputs_of,
     plain_weights,
     prove,
+    sides_of,
+    tidy,
 )
 from reluflow.optimum.proofs.margin import distance_of, kkt_arrays
-from reluflow.optimum.proofs.rounding import below, sides_of, tidy
 from reluflow.optimum.proofs.stationary import stationary_proofs
-from reluflow.optimum.stationarity_result import Stationarity
+from reluflow.optimum.stationarity import Stationarity
 from reluflow.problem import Problem
 
 LOOSE = 1e-2  # larger KKT residuals certify nothing
@@ -116,15 +118,15 @@ def _near(
     ends = [float(problem.value(f)) for f in (outputs_of(problem, W, a), near)]
     height = _height(problem, near)
     distance = float(np.linalg.norm(place - W)) * (1 + 1e-9) + _width(proof)
-    for room in ROOM:
+    for widening in WIDENINGS:
         claim = {
-            "loss_lower": max(min(ends) * (1.0 - room) - room**2 * height, 0.0),
-            "loss_upper": max(ends) * (1.0 + room) + room**2 * height,
+            "loss_lower": max(min(ends) * (1.0 - widening) - widening**2 * height, 0.0),
+            "loss_upper": max(ends) * (1.0 + widening) + widening**2 * height,
             "distance": distance,
         }
         arrays = {"W": W, "a": a, **proof}
         if spurious:
-            vector, more = _neuron(problem, found, near, room)
+            vector, more = _neuron(problem, found, near, widening)
             claim, arrays = {**claim, **more}, {**arrays, "vector": vector}
         kind = "spurious-minimum" if spurious else "stationary"
         made = make_certificate(kind, problem, claim, arrays, "PROVED")
@@ -158,11 +160,11 @@ def gradient_certificate(problem: Problem, net: Network) -> Certificate | None:
     size = float(np.sqrt(np.sum(W**2) + np.sum(a**2)))
     force = float((np.abs(f) + np.abs(problem.y)) @ problem.norms)
     arrays = {"W": W, "a": a}
-    for room in ROOM if is_small(problem, a) else ():
+    for widening in WIDENINGS if is_small(problem, a) else ():
         claim = {
-            "loss_lower": loss * (1.0 - room),
-            "loss_upper": loss * (1.0 + room),
-            "norm": norm + room * problem.loss.factor * force * size,
+            "loss_lower": loss * (1.0 - widening),
+            "loss_upper": loss * (1.0 + widening),
+            "norm": norm + widening * problem.loss.factor * force * size,
         }
         made = make_certificate("gradient", problem, claim, arrays, "PROVED")
         if (report := made.check()).ok:
@@ -172,14 +174,14 @@ def gradient_certificate(problem: Problem, net: Network) -> Certificate | None:
 
 
 def _neuron(
-    problem: Problem, found: Stationarity, f: Array, room: float
+    problem: Problem, found: Stationarity, f: Array, widening: float
 ) -> tuple[Array, dict[str, float]]:
     """The neuron worth adding, and what it gains at outputs f, rounded down."""
     vector = tidy(found.vector / np.linalg.norm(found.vector))
     p = problem.X @ vector
     extra = found.sign * found.size * np.maximum(p, problem.leak * p)
     gain = float(problem.value(f)) - float(problem.value(f + extra))
-    claim = {"sign": float(found.sign), "size": found.size, "gain": gain * (1.0 - room)}
+    claim = {"sign": float(found.sign), "size": found.size, "gain": gain * (1.0 - widening)}
     return vector, claim
 
 
@@ -188,9 +190,9 @@ def _gain(problem: Problem, found: Stationarity, W: Array, a: Array) -> Certific
         return None
     f = outputs_of(problem, W, a)
     loss = float(problem.value(f))
-    for room in ROOM if is_small(problem, a) else ():
-        vector, claim = _neuron(problem, found, f, room)
-        bounds = {"loss_lower": loss * (1.0 - room), "loss_upper": loss * (1.0 + room)}
+    for widening in WIDENINGS if is_small(problem, a) else ():
+        vector, claim = _neuron(problem, found, f, widening)
+        bounds = {"loss_lower": loss * (1.0 - widening), "loss_upper": loss * (1.0 + widening)}
         arrays = {"W": W, "a": a, "vector": vector}
         made = prove("not-global", problem, {**bounds, **claim}, arrays)
         if made is not None:
@@ -209,9 +211,9 @@ def _global(problem: Problem, found: Stationarity, W: Array, a: Array) -> Certif
         return None
     loss = float(problem.value(outputs_of(problem, W, a)))
     height = _height(problem, outputs_of(problem, W, a))
-    for room in ROOM if is_small(problem, a) else ():
-        lower = max((loss - found.excess) * (1.0 - room) - room**2 * height, 0.0)
-        claim = {"loss": loss * (1.0 + room) + room**2 * height, "lower_bound": lower}
+    for widening in WIDENINGS if is_small(problem, a) else ():
+        lower = max((loss - found.excess) * (1.0 - widening) - widening**2 * height, 0.0)
+        claim = {"loss": loss * (1.0 + widening) + widening**2 * height, "lower_bound": lower}
         made = prove("global-minimum", problem, claim, {"W": W, "a": a})
         if made is not None:
             return made

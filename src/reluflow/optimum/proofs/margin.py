@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from reluflow.arrays import Array
 from reluflow.optimum.kkt import KKT
-from reluflow.optimum.proofs.rounding import sides_of
+from reluflow.optimum.proofs.attempt import box_radius, sides_of
 from reluflow.problem import Problem
 
 SMALL = 1e-6  # relative size below which a multiplier or a neuron is left out at first
@@ -214,17 +214,12 @@ class _Search:
         values = np.linalg.svd(J, compute_uv=False)
         if values[-1] <= SINGULAR * values[0]:
             return None
-        Y = np.linalg.inv(J)
+        Y: Array = np.asarray(np.linalg.inv(J), dtype=float)
         for _ in range(3):
             z = z - Y @ self.values(z)[0]
         eps = float(np.finfo(float).eps)
         size = np.abs(J) @ np.abs(z) + 1.0
         error = np.abs(self.values(z)[0]) + 16 * eps * sum(self.X.shape) * size
-        reach = 2.0 * np.abs(Y) @ error
-        wrong = np.abs(np.eye(len(z)) - Y @ J) + 4 * eps * len(z) * np.abs(Y) @ np.abs(J)
-        radius = reach
-        for _ in range(30):
-            radius = reach + 2.0 * wrong @ radius
         return {
             "group": self.group.astype(float),
             "share": self.share,
@@ -232,7 +227,7 @@ class _Search:
             "active": np.array(self.active, dtype=float),
             "pattern": np.asarray(self.pattern, dtype=float),
             "center": z,
-            "radius": np.maximum(radius, 1e-6 * radius.max()),
+            "radius": box_radius(J, Y, error),
             "inverse": Y,
         }
 

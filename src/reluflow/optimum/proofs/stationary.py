@@ -13,7 +13,7 @@ not needed as unknowns stay; neurons that share a face and a direction move as o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from reluflow.arrays import Array, Mask
-from reluflow.optimum.proofs.rounding import sides_of
-from reluflow.optimum.stationarity_result import Stationarity
+from reluflow.optimum.proofs.attempt import box_radius, sides_of
+from reluflow.optimum.stationarity import Stationarity
 from reluflow.problem import Problem
 
 INSIDE = (1e-5, 1e-3, 1e-9)  # slopes this far inside [leak, 1] are those of a neuron held on a kink
 CLOSE = 1e-6  # neurons of one face with 1 - cosine below this move as one
 SINGULAR = 1e-9  # relative size of a pivot that counts as zero
 MOST_UNKNOWNS = 120
-MOVERS = 3  # neurons of a cone that may move, by room and by size
+MOVERS = 3  # neurons of a cone that may move, by clearance and by size
 PULLS = 1e-9  # relative size of c_k from which sample k pulls
-ROOMS = (0.0, 1e-8, 1e-6, 1e-4)  # relative distance that neurons are to keep from other kinks
+CLEARANCES = (0.0, 1e-8, 1e-6, 1e-4)  # relative distance that neurons are to keep from other kinks
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,9 @@ def stationary_proofs(
     if problem.loss.margin:
         return
     for inside in INSIDE:
-        for room in ROOMS:
+        for clearance in CLEARANCES:
             try:
-                system = _settle(problem, found, W, a, kept, inside, room)
+                system = _settle(problem, found, W, a, kept, inside, clearance)
                 arrays = system.solve()
             except np.linalg.LinAlgError:  # singular after all, or without finite numbers
                 continue
@@ -68,7 +68,7 @@ def _settle(
     a: Array,
     kept: NDArray[np.intp],
     inside: float,
-    room: float,
+    clearance: float,
 ) -> _System:
     """The system whose kinks agree with the samples that it forces to be silent."""
     P = problem.X @ W.T
@@ -83,7 +83,7 @@ def _settle(
         held = near & ~silent & (h > inside) & (h < 1.0 - inside)
         still = near & silent
         given = np.where(near & ~silent, np.where(h > 0.5, 1, -1), sides)
-        system = _System(problem, W, a, held, still, np.where(held | still, 0, given), room)
+        system = _System(problem, W, a, held, still, np.where(held | still, 0, given), clearance)
         forced = system.silent()
         if (forced == silent).all():
             break
@@ -102,14 +102,14 @@ class _System:
         held: Mask,
         still: Mask,
         sides: NDArray[np.int64],
-        room: float,
+        clearance: float,
     ) -> None:
         self.X, self.y, self.W, self.a = problem.X, problem.y, W, a
         self.leak, self.kappa = problem.leak, problem.weight * problem.loss.curvature
         self.m, self.n, self.d = len(a), problem.n, problem.d
         self.place, self.leader = W.copy(), np.arange(self.m)
         self.share, self.sides = np.ones(self.m), sides
-        self.held, self.on, self.room = held, held | still, room
+        self.held, self.on, self.clearance = held, held | still, clearance
         self.close = np.zeros_like(held)  # kinks from which a neuron is pushed off
         self._push_off()
         self.faces = self._faces()
@@ -134,7 +134,7 @@ class _System:
         """Neurons too near to a kink, or beyond it, go to the side they need, by a short way."""
         sizes = np.linalg.norm(self.X, axis=1)
         for j, w in enumerate(self.W):
-            goal = self.room * np.linalg.norm(w) * sizes
+            goal = self.clearance * np.linalg.norm(w) * sizes
             p = self.X @ w
             on = self.on[j] & (sizes > 0.0)
             close = ~self.on[j] & (sizes > 0.0) & (self.sides[j] * p <= goal)
@@ -277,8 +277,8 @@ class _System:
         away = self.X.any(axis=1)
         distance = np.abs(self.place[face.neurons] @ self.X[away].T)
         distance /= np.linalg.norm(self.X[away], axis=1)
-        room = distance.min(axis=1) * np.abs(outer[face.neurons])
-        first = [int(i) for i in np.argsort(-room)[:MOVERS]]
+        clearance = distance.min(axis=1) * np.abs(outer[face.neurons])
+        first = [int(i) for i in np.argsort(-clearance)[:MOVERS]]
         largest = [int(i) for i in np.argsort(-np.abs(outer[face.neurons]))[:MOVERS]]
         return [face.neurons[i] for i in dict.fromkeys(first + largest)]
 
@@ -334,15 +334,10 @@ class _System:
         on = [float(np.abs(self.place[r]) @ np.abs(self.X[k])) for r, k, _ in kinks]
         error = np.abs(self._values(L, kinks, tau))
         error = error + 8 * eps * (self.n + self.d) * np.concatenate([size, on])
-        reach = 2.0 * np.abs(Y) @ error
-        wrong = np.abs(np.eye(len(A)) - Y @ A) + 4 * eps * len(A) * np.abs(Y) @ np.abs(A)
-        radius = reach
-        for _ in range(30):
-            radius = reach + 2.0 * wrong @ radius
-        return np.maximum(radius, 1e-6 * radius.max())
+        return box_radius(A, Y, error)
 
 
-def _column(pairs: list, i: int) -> Array:
+def _column(pairs: Sequence[tuple[int, ...]], i: int) -> Array:
     return np.array([pair[i] for pair in pairs], dtype=float)
 
 

@@ -183,7 +183,7 @@ def _faces_and_rays(data: bytes, n: int, d: int) -> tuple[Sides, Array, Sides]:
     """Sides of all faces, unit rays of the arrangement and their patterns."""
     X = np.frombuffer(data).reshape(n, d)
     N = X / np.linalg.norm(X, axis=1, keepdims=True)
-    faces = arrangement.patterns(N, 1e-10)
+    faces = arrangement.faces(N, 1e-10)
     lines, sides, _ = arrangement.rays(N, 1e-10)
     return faces, lines, sides
 

@@ -15,8 +15,7 @@ from reluflow.claims.verdict import Comparison, equals
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
-from reluflow.prediction.orthogonal import algorithm1
-from reluflow.prediction.orthogonal_process import OrthogonalProcess
+from reluflow.prediction.orthogonal import OrthogonalProcess, algorithm1
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory import Trajectory

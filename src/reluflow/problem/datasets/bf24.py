@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, generator_of
+from reluflow.checks import check_arguments
 from reluflow.problem.datasets._common import Rng, angle_of, is_square, number, whole
 from reluflow.problem.losses import Loss, as_loss
 from reluflow.problem.problem import Problem
@@ -70,6 +71,7 @@ def _problem(
     return problem.replace(known=_least_squares_known(problem))
 
 
+@check_arguments
 def three_points(
     *, loss: str | Loss = "half_square", leak: float = 0.0, reduction: str = "mean"
 ) -> Problem:
@@ -113,6 +115,7 @@ def three_points(
     return _problem(x[:, None], y, "three-points", loss, leak, reduction)
 
 
+@check_arguments
 def a3c(*, loss: str | Loss = "half_square", leak: float = 0.0, reduction: str = "mean") -> Problem:
     """Three symmetric points inside Assumption 3 of [BF24]_, with a constant least-squares fit.
 
@@ -123,6 +126,7 @@ def a3c(*, loss: str | Loss = "half_square", leak: float = 0.0, reduction: str =
     return _problem(x[:, None], y, "a3c", loss, leak, reduction)
 
 
+@check_arguments
 def assumption3_box(
     box_eta: float = 0.1,
     rng: Rng = 0,
@@ -154,7 +158,7 @@ def assumption3_box(
     imply Assumption 5; it fails near some corners from box_eta of about 0.098 on.
     """
     e = number(box_eta, "box_eta", 0.0, 1 / 6, "Theorem 2 covers boxes below 1/6", closed="high")
-    u = 1.0 - np.random.default_rng(rng).random(9)  # in (0, 1], as the half-open boxes ask
+    u = 1.0 - generator_of(rng).random(9)  # in (0, 1], as the half-open boxes ask
     X = np.array(
         [
             [-1 + e * u[0], 1 + e * u[1]],
@@ -167,6 +171,7 @@ def assumption3_box(
     return problem.replace(known={**problem.known, "box_eta": e})
 
 
+@check_arguments
 def stewart(
     n: int = 40,
     rng: Rng = 0,
@@ -200,7 +205,7 @@ def stewart(
     >>> bool(np.allclose(np.maximum(problem.X @ W.T, 0) @ a, problem.y))
     True
     """
-    x = np.sort(np.random.default_rng(rng).uniform(-1.0, 1.0, whole(n, "n", 1)))
+    x = np.sort(generator_of(rng).uniform(-1.0, 1.0, whole(n, "n", 1)))
     knots = np.array(STEWART_KNOTS)
     slopes = np.diff(knots[:, 1]) / np.diff(knots[:, 0])
     bends = knots[:-1, 0]  # neuron i starts at knot i and changes the slope there

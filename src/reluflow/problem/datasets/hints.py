@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow.arrays import Array, frozen_array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.datasets._common import hard_margin, number
 from reluflow.problem.losses import Logistic, Loss, as_loss
@@ -45,6 +46,7 @@ def _thresholds(X: Array, y: Array, w: Array, leak: float) -> tuple[float, float
     return float(H0), float((np.linalg.norm(plus) + np.linalg.norm(minus)) / (1 - leak))
 
 
+@check_arguments
 def hinted(
     X: ArrayLike = BASE_X,
     y: ArrayLike = BASE_Y,
@@ -140,6 +142,7 @@ def hinted(
     return Problem(all_X, all_y, as_loss(loss), leak, reduction, name="hinted", known=known)
 
 
+@check_arguments
 def figure1_right(
     *,
     eps: float = 0.05,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, generator_of
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.datasets._common import Rng, hard_margin, number, whole
 from reluflow.problem.losses import Loss, as_loss
@@ -39,6 +40,7 @@ def symmetric_problem(
     return problem.replace(known={**_symmetric_known(problem), **known})
 
 
+@check_arguments
 def symmetric_separable(
     pairs: int = 8,
     d: int = 3,
@@ -86,11 +88,12 @@ def symmetric_separable(
     """
     gap = number(gap, "gap", 0.0, math.inf, "the margin must be positive")
     shape = whole(pairs, "pairs", 1), whole(d, "d", 1)
-    plus = np.random.default_rng(rng).standard_normal(shape)
+    plus = generator_of(rng).standard_normal(shape)
     plus[:, 0] = np.abs(plus[:, 0]) + gap
     return symmetric_problem(plus, "symmetric-separable", loss, leak, reduction)
 
 
+@check_arguments
 def figure1_left(
     *, loss: str | Loss = "logistic", leak: float = 0.5, reduction: str = "mean"
 ) -> Problem:
@@ -140,6 +143,7 @@ def figure1_left(
     return problem.replace(known={**problem.known, **known})
 
 
+@check_arguments
 def figure1_middle(
     *,
     positive: ArrayLike = (0.1, 6.0, 12.0),
@@ -212,6 +216,7 @@ def _positive(values: ArrayLike, name: str) -> Array:
     return array
 
 
+@check_arguments
 def gaussian_teacher(
     n: int = 100,
     d: int = 50,
@@ -272,6 +277,7 @@ def gaussian_teacher(
     return problem.replace(known=known)
 
 
+@check_arguments
 def gaussian_teacher_test(problem: Problem, n: int = 10_000, rng: Rng = 1) -> Problem:
     """A test set from the law of a :func:`gaussian_teacher` problem, with the same options."""
     if "shift" not in problem.known:
@@ -285,7 +291,7 @@ def gaussian_teacher_test(problem: Problem, n: int = 10_000, rng: Rng = 1) -> Pr
 
 
 def _teacher_sample(n: int, d: int, shift: float, rng: Rng) -> tuple[Array, Array]:
-    X = np.random.default_rng(rng).standard_normal((n, d))
+    X = generator_of(rng).standard_normal((n, d))
     y = np.where(X[:, 0] >= 0, 1.0, -1.0)
     X[:, 0] += shift * y
     return X, y

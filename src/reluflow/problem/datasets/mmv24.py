@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, generator_of
+from reluflow.checks import check_arguments
 from reluflow.problem.datasets._common import Rng, number, whole
 from reluflow.problem.losses import Loss, as_loss
 from reluflow.problem.problem import Problem
@@ -50,6 +51,7 @@ def _problem(
     return problem.replace(known={**_alignment_known(problem), **known})
 
 
+@check_arguments
 def toy6(
     *, loss: str | Loss = "exponential", leak: float = 0.0, reduction: str = "mean"
 ) -> Problem:
@@ -77,6 +79,7 @@ def toy6(
     return _problem(X, y, "toy6", loss, leak, reduction)
 
 
+@check_arguments
 def two_points(
     angle: float = 0.1,
     *,
@@ -112,6 +115,7 @@ def two_points(
     return _problem(X, np.ones(2), "two-points", loss, leak, reduction, angle=angle)
 
 
+@check_arguments
 def separable(
     rho: float = 0.5,
     n: int = 20,
@@ -146,7 +150,7 @@ def separable(
     """
     rho = number(rho, "rho", 0.0, 1.0, "mu > 0 is guaranteed below 1", closed="low")
     n, d = whole(n, "n", 1), whole(d, "d", 2)
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     G = generator.standard_normal((n, d))
     G[:, 0] = 0.0
     G /= np.linalg.norm(G, axis=1)[:, None]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluflow.arrays import frozen_array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.datasets._common import whole
 from reluflow.problem.losses import Loss, as_loss
@@ -30,6 +31,7 @@ FILES = {
 _MAX_BYTES = 1 << 28  # five times the training images
 
 
+@check_arguments
 def mnist_pair(
     positive: int = 1,
     negative: int = 0,

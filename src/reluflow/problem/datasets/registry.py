@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.datasets import (
     bf24,
@@ -71,21 +72,25 @@ REGISTRY: dict[str, Dataset] = {name: Dataset(name, make) for name, make in _MAK
 FILE_OPTIONS = tuple(inspect.signature(Problem.from_table).parameters)[1:]
 
 
+@check_arguments
 def read_csv(path: str | os.PathLike[str], **options: Any) -> Problem:
     """A table in a text file; options are those of :meth:`reluflow.Problem.from_table`."""
     return Problem.from_table(path, **options)
 
 
+@check_arguments
 def read_npz(path: str | os.PathLike[str], **options: Any) -> Problem:
     """Arrays ``X`` and ``y`` of an .npz file; options as for :meth:`Problem.from_table`."""
     return Problem.from_table(path, **options)
 
 
+@check_arguments
 def names() -> tuple[str, ...]:
     """Names of the built-in datasets."""
     return tuple(REGISTRY)
 
 
+@check_arguments
 def load(name_or_path: str | os.PathLike[str], **options: Any) -> Problem:
     """A problem from the name of a built-in dataset or the path of a table.
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.arrays import Array, frozen_array
+from reluflow.arrays import Array, frozen_array, generator_of
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.datasets._common import Rng, number, whole
 from reluflow.problem.losses import Loss, as_loss
@@ -21,7 +22,7 @@ ORBIT_POINTS = ((0.88, 0.05, 0.06), (0.85, 0.08, -0.03), (0.9, 0.045, 0.1))
 def _cloud(rng: Rng, draws: int, std: float, radius: float) -> Array:
     """Gaussian points of the plane that fall inside a disc, moved to e1."""
     draws = whole(draws, "draws", 1)
-    points = std * np.random.default_rng(rng).standard_normal((draws, 2))
+    points = std * generator_of(rng).standard_normal((draws, 2))
     kept = points[np.linalg.norm(points, axis=1) < radius]
     if not len(kept):
         raise ReluflowError(
@@ -72,6 +73,7 @@ def _xor(
     return problem.replace(known={**_xor_known(problem), **known})
 
 
+@check_arguments
 def symmetric_xor(
     rng: Rng = 0,
     *,
@@ -127,6 +129,7 @@ def symmetric_xor(
     return _xor(plus, "xor", loss, leak, reduction)
 
 
+@check_arguments
 def skewed_xor(
     alpha: float = math.pi / 2,
     rng: Rng = 0,
@@ -177,6 +180,7 @@ def skewed_xor(
     return problem.replace(known=known)
 
 
+@check_arguments
 def ideal_xor(
     *, loss: str | Loss = "logistic", leak: float = 0.0, reduction: str = "mean"
 ) -> Problem:
@@ -188,6 +192,7 @@ def ideal_xor(
     return _xor(np.array([[1.0, 0.0], [-1.0, 0.0]]), "ideal-xor", loss, leak, reduction)
 
 
+@check_arguments
 def xor_orbit(
     points: ArrayLike = ORBIT_POINTS,
     *,
@@ -212,6 +217,7 @@ def xor_orbit(
     return _xor(plus, "xor-orbit", loss, leak, reduction)
 
 
+@check_arguments
 def remaining_fixture(
     *, loss: str | Loss = "logistic", leak: float = 0.0, reduction: str = "mean"
 ) -> Problem:

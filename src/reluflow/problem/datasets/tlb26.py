@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.arrays import Array, frozen_array
+from reluflow.arrays import Array, frozen_array, generator_of
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.datasets._common import Rng, is_square, whole
 from reluflow.problem.losses import Loss, as_loss
@@ -52,6 +53,7 @@ def _orthonormal_known(problem: Problem) -> dict[str, Any]:
     return known
 
 
+@check_arguments
 def orthonormal(
     n: int | None = None,
     y: ArrayLike | None = None,
@@ -98,7 +100,7 @@ def orthonormal(
     >>> problem.known["min_norm2"], problem.known["first_jump_at_least"]
     (10.0, 0.4)
     """
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     if y is None:
         n = whole(64 if n is None else n, "n", 1)
         labels = _draw_labels(law, n, generator)
@@ -117,6 +119,7 @@ def orthonormal(
     return problem.replace(known=_orthonormal_known(problem))
 
 
+@check_arguments
 def golden(*, loss: str | Loss = "half_square", reduction: str = "mean") -> Problem:
     r"""Four unit vectors and three given neurons, with every jump known ([TLB26]_ Algorithm 1).
 

@@ -20,7 +20,7 @@ from reluflow.descent.descend import descend
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.flow import flow
 from reluflow.landscape import D, align, constants, early, extremal_vectors, pattern
-from reluflow.landscape.result import ExtremalVectors
+from reluflow.landscape.extremal import ExtremalVectors
 from reluflow.network import Network, initialize
 from reluflow.papers.bf24.claims.alignment import (
     ALIGN,

@@ -11,7 +11,7 @@ from reluflow.claims.evidence import Evidence
 from reluflow.claims.run import as_found
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.landscape import D, G, constants, extremal_vectors, pattern
-from reluflow.landscape.result import ExtremalVectors
+from reluflow.landscape.extremal import ExtremalVectors
 from reluflow.papers.bf24.data import MOST_CONES, faces_of, number_of_cones
 from reluflow.papers.bf24.planar import (
     NONE,

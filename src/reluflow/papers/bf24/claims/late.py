@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import Found, claim, experiment
-from reluflow.claims.invariants import moved
+from reluflow.claims.invariants import distance_between
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.landscape import D, pattern
 from reluflow.network import Network
@@ -251,7 +251,7 @@ def neighbourhood_is_kept(run: Late) -> list[Comparison]:
     cosines = [
         (ratios(run.path[i])[run.positive] @ run.problem.X.T / size).min() for i in run.records
     ]
-    far = max(moved(run.anchor, run.path[i]) for i in run.records)
+    far = max(distance_between(run.anchor, run.path[i]) for i in run.records)
     return [
         at_most(far, run.eps4, what="|theta - theta at tau3|, eps4 of the proof"),
         at_least(min(cosines), cosines[0] - 2 * run.total_push, what="least <v, x_k>/|x_k|"),

@@ -18,8 +18,8 @@ from reluflow.gradientflow.flow import flow
 from reluflow.network import Network
 from reluflow.papers.bf24.runs import SETTLED, bundles, neurons_in_effect, teacher_run
 from reluflow.papers.figure import Drawn, figure
-from reluflow.report.panels import function_panel, neurons_panel
-from reluflow.report.traces import Line, Panel, Picture, Points, Rule
+from reluflow.plot.panels import function_panel, neurons_panel
+from reluflow.plot.traces import Line, Panel, Picture, Points, Rule
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases, phases
 

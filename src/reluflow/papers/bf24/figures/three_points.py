@@ -16,9 +16,9 @@ from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize
 from reluflow.papers.bf24.data import box_size, least_squares
 from reluflow.papers.figure import Drawn, figure
+from reluflow.plot.panels import function_panel, neurons_panel
+from reluflow.plot.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.problem import Problem, datasets
-from reluflow.report.panels import function_panel, neurons_panel
-from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.trajectory import Trajectory, geometric
 from reluflow.trajectory.observables import Observable
 from reluflow.trajectory.phases import phases

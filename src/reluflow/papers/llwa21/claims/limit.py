@@ -18,8 +18,7 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.gradientflow.flow import flow
 from reluflow.gradientflow.stops import loss_below
 from reluflow.network import initialize
-from reluflow.optimum.kkt import KINK_TOL, kkt
-from reluflow.optimum.kkt_modes import settling_rate
+from reluflow.optimum.kkt import KINK_TOL, kkt, settling_rate
 from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.assumptions import SETTING
 from reluflow.papers.llwa21.runs import (

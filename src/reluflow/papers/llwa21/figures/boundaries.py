@@ -25,8 +25,8 @@ from reluflow.papers.llwa21.figures.trained import (
     margin_panel,
     trained,
 )
+from reluflow.plot.traces import Panel, Picture, Rule, Trace
 from reluflow.problem import datasets
-from reluflow.report.traces import Panel, Picture, Rule, Trace
 
 SIZES: dict[str, Any] = {"quick": {"q": 500.0}, "full": {"q": 2000.0}}
 OURS = "The paper gives the pattern, the coordinates are ours."

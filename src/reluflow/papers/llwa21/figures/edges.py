@@ -13,9 +13,9 @@ from reluflow.gradientflow.flow import flow
 from reluflow.kernels.codes import BRANCH, CROSS, SLIDE
 from reluflow.network import Network
 from reluflow.papers.figure import Drawn, figure
+from reluflow.plot.traces import Image, Line, Panel, Picture, Points, Trace
 from reluflow.problem import Problem
 from reluflow.problem.losses import Logistic
-from reluflow.report.traces import Image, Line, Panel, Picture, Points, Trace
 from reluflow.trajectory import Trajectory
 
 LEAK, FIRST, NUDGE = 0.2, 0.15, 1e-7

@@ -19,9 +19,9 @@ from reluflow.gradientflow.stops import loss_below
 from reluflow.network import Network, initialize
 from reluflow.optimum.kkt import kkt
 from reluflow.papers.figure import Drawn, figure
+from reluflow.plot.panels import boundary_panel
+from reluflow.plot.traces import Band, Line, Panel, Picture, Points, Rule, Trace
 from reluflow.problem import Problem, datasets
-from reluflow.report.panels import boundary_panel
-from reluflow.report.traces import Band, Line, Panel, Picture, Points, Rule, Trace
 from reluflow.sweeps import sweep
 
 SIZES = tuple(range(10, 101, 10))

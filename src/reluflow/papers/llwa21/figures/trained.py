@@ -20,9 +20,9 @@ from reluflow.optimum.linear import LinearMargin
 from reluflow.optimum.max_margin import NetworkMargin, max_margin
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.llwa21.runs import best_network
+from reluflow.plot.panels import Extent, boundary_panel
+from reluflow.plot.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.problem import Problem, datasets
-from reluflow.report.panels import Extent, boundary_panel
-from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.sweeps import sweep
 from reluflow.trajectory import Trajectory, every
 

@@ -15,8 +15,8 @@ from reluflow.errors import ReluflowError
 from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Drawn, Skipped, figure
+from reluflow.plot.traces import Image, Line, Panel, Picture, Rule, Trace
 from reluflow.problem import Problem, datasets
-from reluflow.report.traces import Image, Line, Panel, Picture, Rule, Trace
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.observables import Observable, cosines
 

@@ -29,8 +29,8 @@ from reluflow.papers.mmv24.figures.digits import (
     small_start,
 )
 from reluflow.papers.mmv24.figures.plane import NEGATIVE, POSITIVE
-from reluflow.report.images import directions_picture
-from reluflow.report.traces import Band, Line, Panel, Picture, Rule, Trace
+from reluflow.plot.images import directions_picture
+from reluflow.plot.traces import Band, Line, Panel, Picture, Rule, Trace
 
 PAIRS = {"F5": (1, 0), "F10": (3, 8), "F11": (1, 7)}
 QUICK: dict[str, Any] = {"per_class": 300, "descent": False}

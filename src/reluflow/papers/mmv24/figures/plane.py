@@ -15,9 +15,9 @@ from reluflow.descent import descend
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.mmv24.claims.traps import in_s_minus, in_s_plus
+from reluflow.plot.traces import Band, Line, Panel, Picture, Points, Rule, Trace
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
-from reluflow.report.traces import Band, Line, Panel, Picture, Points, Rule, Trace
 from reluflow.sweeps import sweep
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.observables import velocity

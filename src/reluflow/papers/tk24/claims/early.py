@@ -13,8 +13,7 @@ from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, e
 from reluflow.errors import MissingEvidence
 from reluflow.gradientflow.flow import flow
 from reluflow.landscape.align import align
-from reluflow.landscape.extremal import extremal_vectors
-from reluflow.landscape.result import ExtremalVectors
+from reluflow.landscape.extremal import ExtremalVectors, extremal_vectors
 from reluflow.network import Network, initialize
 from reluflow.papers.tk24.claims.course import orbit_course, remaining_course, slope
 from reluflow.papers.tk24.claims.sphere import Sphere, ridge, ridge_sphere

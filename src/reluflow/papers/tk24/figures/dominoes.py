@@ -36,7 +36,7 @@ from reluflow.papers.tk24.figures.dominoes_view import (
     small_start_of,
     title_of,
 )
-from reluflow.report.traces import Image, Line, Panel, Picture
+from reluflow.plot.traces import Image, Line, Panel, Picture
 from reluflow.torch.dominoes import dominoes
 from reluflow.torch.probe import Drop
 

@@ -11,7 +11,7 @@ import numpy as np
 from reluflow.claims.verdict import Comparison, Hypothesis, Status, at_least, at_most
 from reluflow.papers.figure import Drawn
 from reluflow.papers.tk24.figures.dominoes_run import FULL, epochs_of
-from reluflow.report.traces import Band, Line, Panel, Picture, Rule
+from reluflow.plot.traces import Band, Line, Panel, Picture, Rule
 from reluflow.torch.images import cifar10_images
 from reluflow.torch.probe import Drop, Score, drop
 

@@ -13,8 +13,8 @@ from reluflow.landscape.extremal import extremal_vectors
 from reluflow.network import axis_start, initialize
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.tk24.claims.course import orbit_course, remaining_course, slope
+from reluflow.plot.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.problem import Problem, datasets
-from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.trajectory import Trajectory, every
 
 FOUR_EPOCHS = 2**15
@@ -124,7 +124,7 @@ def _four(name: str, stride: int, rows: int) -> Drawn:
         "start along e1, e2, -e1, -e2; the labels are those of the text, minus those of the code. "
         "Steps of descent across kinks make the angles tremble."
     )
-    return Drawn([picture], numbers, summary, _seen(run, scales, numbers), caption)
+    return Drawn([picture], numbers, summary, _comparisons(run, scales, numbers), caption)
 
 
 def _window(run: Trajectory, name: str, label: str, window: tuple[int, int], legend: bool) -> Panel:
@@ -157,7 +157,9 @@ def _numbers(run: Trajectory, scales: tuple[float, ...]) -> dict[str, Any]:
     }
 
 
-def _seen(run: Trajectory, scales: tuple[float, ...], found: dict[str, Any]) -> list[Comparison]:
+def _comparisons(
+    run: Trajectory, scales: tuple[float, ...], found: dict[str, Any]
+) -> list[Comparison]:
     """Growth in the order of the initial norms, small angles in pairs, an equal end."""
     norms, angle = np.array(found["norms"]), found["largest_angle"]
     order = np.argsort(scales)[::-1]

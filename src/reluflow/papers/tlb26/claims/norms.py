@@ -19,8 +19,7 @@ from reluflow.gradientflow.flow import flow
 from reluflow.landscape import max_G
 from reluflow.network import Network
 from reluflow.optimum.min_norm import min_norm, norm_bound
-from reluflow.prediction.orthogonal import algorithm1
-from reluflow.prediction.orthogonal_process import OrthogonalProcess
+from reluflow.prediction.orthogonal import OrthogonalProcess, algorithm1
 from reluflow.problem import Problem, datasets
 from reluflow.trajectory.phases import phases
 

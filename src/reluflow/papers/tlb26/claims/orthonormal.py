@@ -19,8 +19,7 @@ from reluflow.gradientflow.flow import flow
 from reluflow.network import Network, initialize
 from reluflow.papers.tlb26.runs import course, draws, offsets_of, wrong_counts
 from reluflow.prediction.limit import limit
-from reluflow.prediction.orthogonal import algorithm1
-from reluflow.prediction.orthogonal_process import OrthogonalProcess
+from reluflow.prediction.orthogonal import OrthogonalProcess, algorithm1
 from reluflow.problem import Problem, datasets
 
 

@@ -14,10 +14,10 @@ from reluflow.gradientflow.flow import flow
 from reluflow.network import initialize
 from reluflow.papers.figure import Drawn
 from reluflow.papers.tlb26.runs import golden_course
+from reluflow.plot.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.prediction.limit import limit
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem, datasets
-from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
 from reluflow.trajectory import Trajectory
 
 SCALES = ((100.0, "tab:orange"), (400.0, "tab:blue"))  # log(1/scale) of the simulations

@@ -19,7 +19,7 @@ from reluflow.papers.tlb26.figures.six_neurons import (
     setting,
 )
 from reluflow.papers.tlb26.runs import Course, golden_course
-from reluflow.report.traces import Line, Panel, Picture, Points, Rule, Trace
+from reluflow.plot.traces import Line, Panel, Picture, Points, Rule, Trace
 
 
 @figure(

@@ -20,10 +20,9 @@ from reluflow.network import Network, initialize
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.tlb26.figures.general import general_pictures, quotient_picture, random_draws
 from reluflow.papers.tlb26.runs import half_fit_times
-from reluflow.prediction.orthogonal import algorithm1
-from reluflow.prediction.orthogonal_process import OrthogonalProcess
+from reluflow.plot.traces import Line, Panel, Picture, Rule, Trace
+from reluflow.prediction.orthogonal import OrthogonalProcess, algorithm1
 from reluflow.problem import Problem, datasets
-from reluflow.report.traces import Line, Panel, Picture, Rule, Trace
 from reluflow.trajectory import Trajectory
 
 DRAW = 1923  # among 3000: every point covered, first jump near epoch 507,000

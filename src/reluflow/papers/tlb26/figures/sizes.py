@@ -12,9 +12,9 @@ from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.descent import descend
 from reluflow.network import initialize
 from reluflow.papers.figure import Drawn, figure
+from reluflow.plot.traces import Band, Line, Panel, Picture, Points, Trace
 from reluflow.prediction.orthogonal import algorithm1
 from reluflow.problem import datasets
-from reluflow.report.traces import Band, Line, Panel, Picture, Points, Trace
 
 # mean ratios to the minimum that Algorithm 1 is known to give
 RATIOS_N = {16: 1.24, 64: 1.63, 256: 1.92, 1024: 2.13, 8192: 2.29}

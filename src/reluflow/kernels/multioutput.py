@@ -1,0 +1,420 @@
+r"""A neuron with K outputs under a constant pull C (n, K): exact pieces, joined at its kinks.
+
+On a face (sides U of the hyperplanes, 0 where the neuron slides) the neuron obeys
+
+.. math:: w' = P M a, \quad a' = M^\top P w, \qquad M = \sum_{U_k \ne 0} \phi'_{U_k} x_k c_k^\top
+
+with P the projection off the samples it slides on. With the singular value decomposition
+:math:`P M = \sum_i s_i l_i r_i^\top` every linear function of (w, a) is
+
+.. math:: A + \sum_i B_i e^{s_i t} + D_i e^{-s_i t},
+
+and every event is a change of sign of such a function: of <w, x_k> (it crosses, or slides when the
+other side pushes back), and of the slope that holds it on a kink, when that leaves [leak, 1]:
+the slope of a sliding sample i is :math:`r_i / \langle c_i, a\rangle` with r the solution of
+:math:`\langle x_i, M a + \sum_j r_j x_j\rangle = 0`.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from reluflow._compiled import njit
+from reluflow.kernels.codes import GROWS, RESTS, SHRINKS, STILL, UNRESOLVED
+
+
+class Pull(NamedTuple):
+    """What pulls: samples, the pull on each, and the activation."""
+
+    X: np.ndarray  # (n, d)
+    C: np.ndarray  # (n, K)
+    norms: np.ndarray  # |x_k|
+    leak: float
+
+
+class Modes(NamedTuple):
+    """A neuron in the singular vectors of P M: growing, falling and constant parts."""
+
+    L: np.ndarray  # (d, r)
+    R: np.ndarray  # (r, K)
+    gp: np.ndarray  # (r,) of e^{s t}
+    gm: np.ndarray  # (r,) of e^{-s t}
+    w0: np.ndarray
+    a0: np.ndarray
+
+
+_TINY = 1e-14  # products below this times |x||z| are zero
+_NONE = 1e-12  # share of a neuron below which it has no growing part
+_MARCH = 20000  # looks ahead for the next event
+
+
+@njit(cache=True)
+def sliding_basis(X, U, Q):
+    """Orthonormal rows of Q for the samples with U = 0; how many, by Gram-Schmidt done twice."""
+    n, d = X.shape
+    rank = 0
+    for k in range(n):
+        if U[k] != 0:
+            continue
+        size = 0.0
+        for i in range(d):
+            Q[rank, i] = X[k, i]
+            size += X[k, i] ** 2
+        for _ in range(2):
+            for q in range(rank):
+                along = 0.0
+                for i in range(d):
+                    along += Q[q, i] * Q[rank, i]
+                for i in range(d):
+                    Q[rank, i] -= along * Q[q, i]
+        left = 0.0
+        for i in range(d):
+            left += Q[rank, i] ** 2
+        if left > 1e-20 * size and size > 0.0:
+            left = math.sqrt(left)
+            for i in range(d):
+                Q[rank, i] /= left
+            rank += 1
+            if rank == d:
+                return rank
+    return rank
+
+
+@njit(cache=True)
+def cone_matrix(X, C, U, leak, M):
+    """M = sum_k slope_k x_k c_k^T over samples that are not slid on."""
+    n, d = X.shape
+    K = C.shape[1]
+    M[:, :] = 0.0
+    for k in range(n):
+        slope = 1.0 if U[k] > 0 else (leak if U[k] < 0 else 0.0)
+        if slope == 0.0:
+            continue
+        for i in range(d):
+            x = slope * X[k, i]
+            for c in range(K):
+                M[i, c] += x * C[k, c]
+
+
+@njit(cache=True)
+def project_off(Q, rank, w):
+    """Remove from w its part along the first ``rank`` rows of Q."""
+    for q in range(rank):
+        along = 0.0
+        for i in range(w.size):
+            along += Q[q, i] * w[i]
+        for i in range(w.size):
+            w[i] -= along * Q[q, i]
+
+
+@njit(cache=True)
+def term_values(coefs, s, t, out, slopes):
+    """Value and slope in t of each function, times e^{-s_0 t}; coefs (F, 1 + 2r) are A, B, D."""
+    r, top = s.size, s[0]
+    still = math.exp(-top * t)
+    for f in range(coefs.shape[0]):
+        out[f], slopes[f] = coefs[f, 0] * still, 0.0
+    for i in range(r):
+        up, down = math.exp((s[i] - top) * t), math.exp(-(s[i] + top) * t)
+        for f in range(coefs.shape[0]):
+            grow, fall = coefs[f, 1 + i] * up, coefs[f, 1 + r + i] * down
+            out[f] += grow + fall
+            slopes[f] += s[i] * (grow - fall)
+
+
+@njit(cache=True)
+def one_value(coef, s, t):
+    """Value and slope in t of one function, times e^{-s_0 t}."""
+    r, top = s.size, s[0]
+    value, slope = coef[0] * math.exp(-top * t), 0.0
+    for i in range(r):
+        grow = coef[1 + i] * math.exp((s[i] - top) * t)
+        fall = coef[1 + r + i] * math.exp(-(s[i] + top) * t)
+        value += grow + fall
+        slope += s[i] * (grow - fall)
+    return value, slope
+
+
+@njit(cache=True)
+def first_zero(coef, s, low, high):
+    """Where a function that is negative at ``high`` and not at ``low`` (or just so) passes 0."""
+    if one_value(coef, s, low)[0] <= 0.0:
+        return low
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle <= low or middle >= high:
+            break
+        if one_value(coef, s, middle)[0] > 0.0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@njit(cache=True)
+def least_place(coef, s, low, high):
+    """Where a function whose slope is negative at ``low`` and positive at ``high`` is least."""
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if one_value(coef, s, middle)[1] < 0.0:
+            low = middle
+        else:
+            high = middle
+    return 0.5 * (low + high)
+
+
+@njit(cache=True)
+def next_event(coefs, sizes, s, until):
+    """(function, time) of the first that becomes negative before ``until``; -1 if none does.
+
+    -2 where that could not be decided. Looks ahead in steps short beside the times in which the
+    terms change; between two looks a function may dip below 0 once, which its slope shows.
+    """
+    F = coefs.shape[0]
+    now, slope = np.empty(F), np.empty(F)
+    then, tilt = np.empty(F), np.empty(F)
+    if F == 0:
+        return -1, until
+    t, dt = 0.0, 0.5 / s[0]
+    term_values(coefs, s, t, now, slope)
+    for _ in range(_MARCH):
+        ahead = min(t + dt, until)
+        term_values(coefs, s, ahead, then, tilt)
+        best, when = -1, np.inf
+        for f in range(F):
+            tol = _TINY * sizes[f]
+            if then[f] < -tol:
+                zero = first_zero(coefs[f], s, t, ahead)
+            elif slope[f] < 0.0 and tilt[f] > 0.0:
+                low = least_place(coefs[f], s, t, ahead)
+                if one_value(coefs[f], s, low)[0] >= -tol:
+                    continue
+                zero = first_zero(coefs[f], s, t, low)
+            else:
+                continue
+            if zero < when:
+                best, when = f, zero
+        if best >= 0:
+            return best, when
+        if ahead >= until:
+            return -1, until
+        t = ahead
+        if until == np.inf and all_safe(coefs, sizes, s, t):
+            return -1, until
+        if t * s[0] > 40.0:
+            dt *= 1.2
+        for f in range(F):
+            now[f], slope[f] = then[f], tilt[f]
+    return -2, until
+
+
+@njit(cache=True)
+def all_safe(coefs, sizes, s, t):
+    """Whether the fastest terms outweigh all others in every function, now and hence for ever."""
+    r, top = s.size, s[0]
+    for f in range(coefs.shape[0]):
+        lead, rest = 0.0, abs(coefs[f, 0]) * math.exp(-top * t)
+        for i in range(r):
+            grow = coefs[f, 1 + i] * math.exp((s[i] - top) * t)
+            if s[i] >= top * (1.0 - 1e-12):
+                lead += grow
+            else:
+                rest += abs(grow)
+            rest += abs(coefs[f, 1 + r + i]) * math.exp(-(s[i] + top) * t)
+        if not (lead > rest or (lead >= -_TINY * sizes[f] and rest <= _TINY * sizes[f])):
+            return False
+    return True
+
+
+@njit(cache=True)
+def event_terms(pull, U, M, modes, coefs, sizes, which, what):
+    """Functions that become negative at an event; ``what`` 0: cross, 1: exit down, 2: exit up.
+
+    Returns their number.
+    """
+    X, C, norms, leak = pull
+    L, R, gp, gm, w0, a0 = modes
+    n, d = X.shape
+    K, r = C.shape[1], gp.size
+    slid = np.flatnonzero(U == 0)
+    F = 0
+    for k in range(n):
+        if U[k] == 0:
+            continue
+        side = float(U[k])
+        total = 0.0
+        for i in range(d):
+            total += X[k, i] * w0[i]
+        coefs[F, 0] = side * total
+        for q in range(r):
+            along = 0.0
+            for i in range(d):
+                along += X[k, i] * L[i, q]
+            coefs[F, 1 + q] = side * along * gp[q]
+            coefs[F, 1 + r + q] = side * along * gm[q]
+        sizes[F], which[F], what[F] = norms[k], k, 0
+        F += 1
+    if slid.size == 0:
+        return F
+    Xs = X[slid]
+    hold = -np.linalg.lstsq(Xs @ Xs.T, Xs @ M)[0]  # r = hold a
+    for j in range(slid.size):
+        k = slid[j]
+        for kind in range(1, 3):
+            # slope * <c_k, a> = r with <c_k, a> < 0: leak <c, a> - r >= 0 and r - <c, a> >= 0
+            sign, factor = (-1.0, leak) if kind == 1 else (1.0, 1.0)
+            total = 0.0
+            for c in range(K):
+                total += sign * (hold[j, c] - factor * C[k, c]) * a0[c]
+            coefs[F, 0] = total
+            for q in range(r):
+                along = 0.0
+                for c in range(K):
+                    along += sign * (hold[j, c] - factor * C[k, c]) * R[q, c]
+                coefs[F, 1 + q] = along * gp[q]
+                coefs[F, 1 + r + q] = -along * gm[q]
+            size = 0.0
+            for c in range(K):
+                size += C[k, c] ** 2 + hold[j, c] ** 2
+            sizes[F], which[F], what[F] = math.sqrt(size), k, kind
+            F += 1
+    return F
+
+
+@njit(cache=True)
+def crosses(pull, U, k, Q, rank, Mp, a):
+    """Whether a neuron on the hyperplane of x_k goes through: the other side does not push back."""
+    X, C, leak = pull.X, pull.C, pull.leak
+    d, K = Mp.shape
+    x = X[k].copy()
+    project_off(Q, rank, x)
+    free, full, speed, drive = 0.0, 0.0, 0.0, 0.0
+    for i in range(d):
+        free += x[i] ** 2
+        full += X[k, i] ** 2
+        for c in range(K):
+            speed += X[k, i] * Mp[i, c] * a[c]
+    if free <= 1e-20 * full:
+        return False
+    for c in range(K):
+        drive += C[k, c] * a[c]
+    change = (leak - 1.0) if U[k] > 0 else (1.0 - leak)
+    return -U[k] * (speed + change * drive * free) > 0.0
+
+
+@njit(cache=True)
+def ride(w, a, U, pull, floor, until, most):
+    """Move one neuron (w, a) on the sides U for a time under the pull C, in place.
+
+    Returns (end, rate, log, last, crossings, slides): how it ends (`codes.PathEnd`), the slope of
+    log|z| for ever and the limit of log|z| less that times t if ``until`` is infinite, else 0 and
+    log|z|; time of the last event; numbers of events. w and a are left with |z| = 1.
+    """
+    X, C, leak = pull.X, pull.C, pull.leak
+    n, d = X.shape
+    K = C.shape[1]
+    M, Q = np.empty((d, K)), np.empty((d, d))
+    r_most = min(d, K)
+    most_terms = 2 * n
+    coefs, sizes = np.empty((most_terms, 1 + 2 * r_most)), np.empty(most_terms)
+    which, what = np.empty(most_terms, dtype=np.int64), np.empty(most_terms, dtype=np.int64)
+    t, log, last, crossings, slides = 0.0, 0.0, 0.0, 0, 0
+    for _ in range(most):
+        rank = sliding_basis(X, U, Q)
+        project_off(Q, rank, w)
+        size = math.sqrt(np.sum(w * w) + np.sum(a * a))
+        if size == 0.0:
+            return RESTS, 0.0, log, last, crossings, slides
+        w /= size
+        a /= size
+        log += math.log(size)
+        cone_matrix(X, C, U, leak, M)
+        Mp = M.copy()
+        for q in range(rank):
+            for c in range(K):
+                along = 0.0
+                for i in range(d):
+                    along += Q[q, i] * M[i, c]
+                for i in range(d):
+                    Mp[i, c] -= along * Q[q, i]
+        L, s, R = np.linalg.svd(Mp, False)
+        if not s[0] > floor:
+            dead = leak == 0.0 and not np.any(U > 0)
+            return (STILL if dead else RESTS), 0.0, log, last, crossings, slides
+        r = 1
+        while r < s.size and s[r] > 1e-13 * s[0]:
+            r += 1
+        s = s[:r].copy()
+        gp, gm = np.empty(r), np.empty(r)
+        w0, a0 = w.copy(), a.copy()
+        for q in range(r):
+            along, across = 0.0, 0.0
+            for i in range(d):
+                along += L[i, q] * w[i]
+            for c in range(K):
+                across += R[q, c] * a[c]
+            gp[q], gm[q] = 0.5 * (along + across), 0.5 * (along - across)
+            for i in range(d):
+                w0[i] -= along * L[i, q]
+            for c in range(K):
+                a0[c] -= across * R[q, c]
+        lead = 1
+        while lead < r and s[lead] >= s[0] * (1.0 - 1e-12):
+            lead += 1
+        growing = math.sqrt(np.sum(gp[:lead] ** 2))
+        if growing <= _NONE:
+            gp[:lead] = 0.0
+        modes = Modes(L, R, gp, gm, w0, a0)
+        F = event_terms(pull, U, M, modes, coefs, sizes, which, what)
+        f, when = next_event(coefs[:F, : 1 + 2 * r], sizes[:F], s, until - t)
+        if f == -2:
+            return UNRESOLVED, 0.0, log, last, crossings, slides
+        if f == -1 and until == np.inf:
+            if growing <= _NONE:
+                rest = math.sqrt(np.sum(w0 * w0) + np.sum(a0 * a0) + np.sum(gp * gp))
+                if rest <= 1e-7:  # it shrinks along a ray
+                    return SHRINKS, -s[0], log + s[0] * t, last, crossings, slides
+                return RESTS, 0.0, log, last, crossings, slides
+            w[:], a[:] = 0.0, 0.0
+            for q in range(lead):
+                w += gp[q] * L[:, q]
+                a += gp[q] * R[q]
+            size = math.sqrt(np.sum(w * w) + np.sum(a * a))
+            w /= size
+            a /= size
+            return GROWS, s[0], log + math.log(size) - s[0] * t, last, crossings, slides
+        w[:], a[:] = w0 * math.exp(-s[0] * when), a0 * math.exp(-s[0] * when)
+        for q in range(r):  # times e^{-s_0 t}, which the logarithm holds
+            up, down = math.exp((s[q] - s[0]) * when), math.exp(-(s[q] + s[0]) * when)
+            w += (gp[q] * up + gm[q] * down) * L[:, q]
+            a += (gp[q] * up - gm[q] * down) * R[q]
+        log += s[0] * when
+        t += when
+        if f == -1:
+            size = math.sqrt(np.sum(w * w) + np.sum(a * a))
+            w /= size
+            a /= size
+            return GROWS, 0.0, log + math.log(size), last, crossings, slides
+        k, last = which[f], t
+        if what[f] == 1:
+            U[k] = -1
+        elif what[f] == 2:
+            U[k] = 1
+        elif crosses(pull, U, k, Q, rank, Mp, a):
+            U[k] = -U[k]
+            crossings += 1
+        else:
+            U[k] = 0
+            slides += 1
+    return UNRESOLVED, 0.0, log, last, crossings, slides
+
+
+@njit(cache=True)
+def ride_all(W, A, U, pull, floor, until, most, ends, numbers, counts):
+    """`ride` for every row of W, A, U, in place; numbers (m, 3) are rate, log and last event."""
+    for j in range(W.shape[0]):
+        end, rate, log, last, crossings, slides = ride(W[j], A[j], U[j], pull, floor, until, most)
+        ends[j] = end
+        numbers[j, 0], numbers[j, 1], numbers[j, 2] = rate, log, last
+        counts[j, 0], counts[j, 1] = crossings, slides

@@ -1,0 +1,88 @@
+"""Tables with three and more classes: read, explained and predicted."""
+
+import json
+
+import numpy as np
+import pytest
+
+from reluflow import Problem, ReluflowError, explain
+from reluflow.problem.tables import unseen_scores
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    rows, kinds = ["long,wide,kind"], ["fig", "kiwi", "pear"]
+    for k in range(24):
+        x = rng.normal(size=2) * 0.3 + 2.0 * np.array([[1, 0], [-0.5, 0.9], [-0.5, -0.9]])[k % 3]
+        rows.append(f"{x[0]:.4f},{x[1]:.4f},{kinds[k % 3]}")
+    path = tmp_path / "fruit.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_three_classes_of_text_have_three_outputs(table):
+    problem = Problem.from_table(table)
+    assert (problem.K, problem.loss.name) == (3, "softmax")
+    assert problem.classes == ("fig", "kiwi", "pear")
+    assert problem.labels[:4].tolist() == [0, 1, 2, 0]
+    assert (
+        "three classes (fig, kiwi and pear), so the loss is softmax"
+        in problem.known["notes"].sentences[0]
+    )
+    assert Problem.from_table(table, one_vs_rest="fig").several is False
+    assert Problem.from_table(table, classes="fig,pear").n == 16
+    with pytest.raises(ReluflowError, match="this loss is for one output"):
+        Problem.from_table(table, loss="logistic")
+
+
+def test_numbers_are_classes_for_softmax_and_rows_are_held_out_of_each(tmp_path):
+    path = tmp_path / "digits.csv"
+    path.write_text("a,b,y\n" + "".join(f"{k},{k % 5},{10 * (k % 3)}\n" for k in range(30)))
+    problem = Problem.from_table(path, loss="softmax", holdout=0.2, standardize=True)
+    assert problem.classes == ("0", "10", "20")
+    unseen = problem.known["unseen"]
+    assert unseen.y.shape == (6, 3)
+    assert unseen.y.sum(axis=0).tolist() == [2, 2, 2]
+    from reluflow import initialize
+
+    net = initialize(problem, 4, scale=1.0, rng=0)
+    right = np.mean(unseen.outputs(net).argmax(axis=1) == unseen.labels)
+    assert unseen_scores(problem, net).accuracy == right
+
+
+def test_explanation_of_three_classes(table, tmp_path):
+    problem = Problem.from_table(table)
+    heard = []
+    found = explain(
+        problem,
+        m=20,
+        scale=1e-3,
+        out=tmp_path / "out",
+        on_sentence=lambda *s: heard.append(s),
+        progress=False,
+    )
+    topics = dict(found.verdict)
+    assert found.accuracy == 1.0
+    assert "first tells" in topics["In short"]
+    assert "tells" in topics["Directions"]
+    assert "Predicted without training" in topics["Jumps"]
+    assert [topic for topic, _ in heard] == list(topics)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["problem"]["classes"] == ["fig", "kiwi", "pear"]
+    assert sum(map(sum, report["end"]["confusion"])) == 24
+    order = [row["time"] for row in report["separations"]]
+    assert order == sorted(order)
+    assert "fig" in (tmp_path / "out" / "report.html").read_text()
+    jumps = found.process.jump_times(log_scale=float(found.net.log_norms.max()))
+    half = 0.5 * (found.process.losses[0] + found.process.losses[1])
+    seen = found.run.times[np.argmax(found.run.loss <= half)]
+    assert seen == pytest.approx(jumps[0], rel=0.1)
+
+
+def test_explanation_of_outputs_that_are_numbers():
+    rng = np.random.default_rng(1)
+    problem = Problem(rng.normal(size=(8, 2)), rng.normal(size=(8, 2)))
+    found = explain(problem, m=8, scale=1e-3, progress=False)
+    assert "of the variation of output" in dict(found.verdict)["In short"]
+    assert found.run["errors"].shape[1] == 2

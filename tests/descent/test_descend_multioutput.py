@@ -1,0 +1,118 @@
+"""Descent with several outputs against plain loops, PyTorch and the code for one output."""
+
+import numpy as np
+import pytest
+
+from reluflow import Problem, descend, initialize
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(15, 4))
+LABELS = RNG.integers(3, size=15)
+REAL = RNG.normal(size=(15, 3))
+
+
+def problem_of(loss, leak=0.0, reduction="mean"):
+    y = LABELS if loss in ("softmax", "multiclass_exponential") else REAL
+    return Problem(X, y, loss=loss, leak=leak, reduction=reduction)
+
+
+def plain_steps(problem, net, lr, steps):
+    """Gradient descent written down from the chain rule, sample by sample."""
+    W, A = (np.array(v) for v in net.weights())
+    for _ in range(steps):
+        dW, dA = np.zeros_like(W), np.zeros_like(A)
+        for x, y in zip(problem.X, problem.y, strict=True):
+            h = W @ x
+            phi = np.where(h > 0, h, problem.leak * h)
+            f = phi @ A
+            if problem.loss.name == "softmax":
+                p = np.exp(f - f.max())
+                g = p / p.sum() - y
+            else:
+                g = f - y
+            g = g * problem.weight
+            dA += np.outer(phi, g)
+            dW += (np.where(h > 0, 1.0, problem.leak) * (A @ g))[:, None] * x
+        W, A = W - lr * dW, A - lr * dA
+    return W, A
+
+
+@pytest.mark.parametrize("loss", ["softmax", "half_square"])
+@pytest.mark.parametrize("leak", [0.0, 0.1])
+def test_two_thousand_steps_agree_with_a_plain_loop(loss, leak):
+    problem = problem_of(loss, leak)
+    net = initialize(problem, 6, scale=0.5, rng=1)
+    W, A = plain_steps(problem, net, 0.1, 2000)
+    run = descend(problem, net, lr=0.1, steps=2000)
+    assert np.abs(run.final.W - W).max() < 1e-10
+    assert np.abs(run.final.a - A).max() < 1e-10
+
+
+@pytest.mark.parametrize("loss", ["softmax", "half_square"])
+def test_two_thousand_steps_agree_with_autograd(loss):
+    torch = pytest.importorskip("torch")
+    problem = problem_of(loss)
+    net = initialize(problem, 8, scale=0.5, rng=2)
+    W, A = (torch.tensor(np.array(v), requires_grad=True) for v in net.weights())
+    x, y = torch.tensor(np.array(X)), torch.tensor(np.array(problem.y))
+    for _ in range(2000):
+        f = torch.relu(x @ W.T) @ A
+        if loss == "softmax":
+            value = torch.nn.functional.cross_entropy(f, torch.tensor(problem.labels))
+        else:
+            value = 0.5 * ((f - y) ** 2).sum() / len(X)
+        gradient = torch.autograd.grad(value, (W, A))
+        with torch.no_grad():
+            W -= 0.1 * gradient[0]
+            A -= 0.1 * gradient[1]
+    run = descend(problem, net, lr=0.1, steps=2000)
+    assert np.abs(run.final.W - W.detach().numpy()).max() < 1e-10
+    assert np.abs(run.final.a - A.detach().numpy()).max() < 1e-10
+    assert run.loss[-1] == pytest.approx(value.item(), rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["half_square", "logistic", "exponential"])
+def test_one_column_is_one_output(loss):
+    y = REAL[:, 0] if loss == "half_square" else np.where(LABELS > 0, 1.0, -1.0)
+    number, matrix = Problem(X, y, loss=loss), Problem(X, y[:, None], loss=loss)
+    net = initialize(number, 6, scale=0.3, rng=3)
+    column = initialize(matrix, 6, scale=0.3, rng=3)
+    assert np.array_equal(net.a, column.a[:, 0])
+    one = descend(number, net, lr=0.05, steps=500)
+    other = descend(matrix, column, lr=0.05, steps=500)
+    assert np.abs(one.final.W - other.final.W).max() < 1e-12
+    assert np.abs(one.final.a - other.final.a[:, 0]).max() < 1e-12
+    assert other.loss[-1] == pytest.approx(one.loss[-1], rel=1e-12)
+
+
+def test_tiny_scales_live_in_exponents():
+    problem = problem_of("half_square")
+    net = initialize(problem, 5, log_scale=-800.0, rng=0)
+    tiny = descend(problem, net, lr=0.1, steps=400).final
+    small = descend(
+        problem, initialize(problem, 5, log_scale=-60.0, rng=0), lr=0.1, steps=400
+    ).final
+    assert np.abs(tiny.log_norms - small.log_norms + 740.0).max() < 1e-9
+    assert np.abs(tiny.directions - small.directions).max() < 1e-12
+
+
+@pytest.mark.parametrize("train", ["both", "first"])
+def test_batches_first_layer_and_checkpoints(train, tmp_path):
+    problem = problem_of("softmax")
+    net = initialize(problem, 5, scale=0.3, rng=0)
+    options = {"lr": 0.1, "steps": 300, "batch_size": 4, "rng": 5, "train": train}
+    run = descend(problem, net, **options)
+    half = descend(problem, net, **{**options, "steps": 150})
+    assert run.loss[-1] < half.loss[-1] < problem.silent_loss * 1.5
+    assert np.array_equal(run.final.a, net.a) == (train == "first")
+    again = descend(
+        problem, net, **options, checkpoint=tmp_path / "run.npz", checkpoint_seconds=0.0
+    )
+    assert np.array_equal(run.final.W, again.final.W)
+
+
+def test_single_precision_follows_double():
+    problem = problem_of("softmax")
+    net = initialize(problem, 5, scale=0.3, rng=0)
+    one = descend(problem, net, lr=0.1, steps=50, backend="dense", dtype="float32").final
+    assert np.abs(one.W - descend(problem, net, lr=0.1, steps=50).final.W).max() < 1e-5
