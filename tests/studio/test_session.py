@@ -98,6 +98,8 @@ def test_a_prediction_cancels_a_run_of_older_settings(front):
 
 @pytest.mark.slow
 def test_a_worker_that_does_not_listen_is_replaced(front, monkeypatch):
+    front.ask("predict", 399)
+    assert front.done(399)["ok"]  # the worker is made for the first job
     monkeypatch.setattr("reluflow.studio.session._GRACE", 0.5)
     monkeypatch.setattr(front.session._engine, "cancel", lambda: None)
     front.ask("simulate", 400, start={"m": 200_000})
