@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from reluflow import Network, Problem, ReluflowError, datasets, flow, initialize
-from reluflow.plot.process import bundles, plot_exponents, plot_saddles, plot_staircase
+from reluflow.plot.process import bundles, exponents, jumps, plot_saddles
 from reluflow.prediction import algorithm1
 
 L = 40 * math.log(10)
@@ -35,12 +35,12 @@ def labels(ax):
 
 def test_staircase_alone_and_with_a_run(golden):
     process, run = golden
-    ax = plot_staircase(process)
+    ax = jumps(process)
     (stairs,) = ax.patches
     values, edges, _ = stairs.get_data()
     assert np.allclose(values, process.losses)
     assert np.allclose(edges[1:-1], process.times)
-    both = plot_staircase(process, run=run)
+    both = jumps(process, run=run)
     assert labels(both) == [
         "simulated, scale 1e-40",
         "predicted, scale to 0",
@@ -51,12 +51,12 @@ def test_staircase_alone_and_with_a_run(golden):
     refined = both.patches[1].get_data().edges[1:-1]
     assert np.allclose(refined, process.jump_times(log_scale=-L) / L)
     assert png(both.figure).startswith(b"\x89PNG")
-    assert len(plot_staircase(process, scale=1e-40).patches) == 2
+    assert len(jumps(process, scale=1e-40).patches) == 2
 
 
 def test_exponents_show_prediction_and_run(golden):
     process, run = golden
-    ax = plot_exponents(process, run)
+    ax = exponents(process, run)
     lines = [line for line in ax.lines if len(line.get_xdata()) == 5]
     assert len(lines) == 3
     assert np.allclose(lines[1].get_ydata()[:4], process.exponents[:, 1], atol=1e-12)
@@ -72,7 +72,7 @@ def test_exponents_show_prediction_and_run(golden):
 def test_many_neurons_are_thinned_and_said_so():
     rng = np.random.default_rng(0)
     process = algorithm1(rng.standard_normal(12), mask=rng.random((12, 900)) < 0.5, signs=1)
-    assert "of 900 neurons drawn" in plot_exponents(process).get_title()
+    assert "of 900 neurons drawn" in exponents(process).get_title()
 
 
 def test_scale_must_be_known():
@@ -81,10 +81,10 @@ def test_scale_must_be_known():
     process = algorithm1(problem, start)
     blind = flow(problem, start, t_end=1.0, observe=["outputs"], states=False)
     with pytest.raises(ReluflowError, match="scale of the run's start is unknown"):
-        plot_staircase(process, run=blind)
-    plot_staircase(process, run=blind, log_scale=-L)
+        jumps(process, run=blind)
+    jumps(process, run=blind, log_scale=-L)
     with pytest.raises(ReluflowError, match="recorded no sizes"):
-        plot_exponents(process, blind, log_scale=-L)
+        exponents(process, blind, log_scale=-L)
 
 
 def test_saddles_in_the_plane():
@@ -115,6 +115,6 @@ def test_saddles_in_more_dimensions_and_many_panels():
 
 def test_no_jumps_can_be_drawn():
     process = algorithm1([1.0], mask=[[1]], signs=-1)
-    png(plot_staircase(process).figure)
-    png(plot_exponents(process).figure)
+    png(jumps(process).figure)
+    png(exponents(process).figure)
     png(plot_saddles(process))

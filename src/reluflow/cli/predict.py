@@ -126,7 +126,7 @@ class Prediction:
     def write(self, folder: Path, shape: tuple[int, int] | None = None) -> list[Path]:
         """Write predict.json and the pictures; ``shape`` draws directions as images."""
         from reluflow.plot.images import directions_picture
-        from reluflow.plot.process import plot_exponents, plot_saddles, plot_staircase
+        from reluflow.plot.process import exponents, jumps, plot_saddles
         from reluflow.plot.render import make_folder, write_picture
         from reluflow.plot.sphere import (
             plot_alignment_circle,
@@ -138,8 +138,8 @@ class Prediction:
         scale = self.log_scale if self.jump_times() is not None else None
         drawn = {
             "landscape": plot(self.problem, extremal=self.extremal).figure,
-            "staircase": plot_staircase(self.process, log_scale=scale).figure,
-            "exponents": plot_exponents(self.process).figure,
+            "staircase": jumps(self.process, log_scale=scale).figure,
+            "exponents": exponents(self.process).figure,
             "saddles": plot_saddles(self.process),
         }
         if shape is not None:

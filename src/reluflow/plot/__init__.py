@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from reluflow.plot.figures import (
         alignment,
         boundary,
-        exponents,
         function,
-        jumps,
         landscape,
         loss,
         margins,
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
         sizes,
         verdict,
     )
+    from reluflow.plot.process import exponents, jumps
 
 __all__ = [
     "alignment",
@@ -58,10 +57,5 @@ __all__ = [
     "verdict",
 ]
 
-make_lazy(
-    __name__,
-    {
-        name: "reluflow.plot.animation" if name == "animate" else "reluflow.plot.figures"
-        for name in __all__
-    },
-)
+_ELSEWHERE = {"animate": "animation", "exponents": "process", "jumps": "process"}
+make_lazy(__name__, {name: f"reluflow.plot.{_ELSEWHERE.get(name, 'figures')}" for name in __all__})

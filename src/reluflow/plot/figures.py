@@ -26,7 +26,7 @@ from reluflow.plot.panels import (
     leading_plane,
     neurons_panel,
 )
-from reluflow.plot.process import plot_exponents, plot_staircase
+from reluflow.plot.process import jumps
 from reluflow.plot.render import draw
 from reluflow.plot.sphere import plot_alignment_circle, plot_alignment_sphere, plot_values
 from reluflow.plot.traces import Line, Panel, Points, Rule, Trace
@@ -285,58 +285,6 @@ def landscape(
     """
     plots = {2: plot_alignment_circle, 3: plot_alignment_sphere}
     return plots.get(problem.d, plot_values)(problem, pull, ax=ax, extremal=extremal)
-
-
-@check_arguments
-def jumps(
-    process: JumpProcess,
-    run: Trajectory | None = None,
-    *,
-    scale: float | None = None,
-    log_scale: float | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """The predicted staircase of the loss against time over log(1/scale), and a run over it.
-
-    Parameters
-    ----------
-    process : JumpProcess
-        What :func:`reluflow.limit` predicts.
-    run : Trajectory, optional
-        A simulation; its scale is read from its first record if none is given.
-    scale, log_scale : float, optional
-        Largest inner weight at the start, or its logarithm.
-    ax : Axes, optional
-        A new figure by default.
-
-    Returns
-    -------
-    Axes
-    """
-    return plot_staircase(process, scale, run, log_scale=log_scale, ax=ax)
-
-
-@check_arguments
-def exponents(
-    process: JumpProcess,
-    run: Trajectory | None = None,
-    *,
-    scale: float | None = None,
-    log_scale: float | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Exponents log|w_j| / log(1/scale) of all neurons: from -1 up to 0, where they jump.
-
-    Parameters
-    ----------
-    process, run, scale, log_scale, ax
-        As in :func:`jumps`; dots are those of the run.
-
-    Returns
-    -------
-    Axes
-    """
-    return plot_exponents(process, run, scale=scale, log_scale=log_scale, ax=ax)
 
 
 @check_arguments

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reluflow.arrays import Array
+from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.plot.palette import GREY, PREDICTED, SIMULATED, cycle_colour
 from reluflow.plot.render import ink_of, new_axes
 from reluflow.plot.traces import DATA, HYPERPLANES, NEGATIVE, NEUTRAL, POSITIVE
 from reluflow.prediction.process import JumpProcess, log_inverse
+from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from reluflow.trajectory import Trajectory
-
 
 _DORMANT = GREY
 _DOTS = 2000  # dormant directions drawn at most
@@ -61,25 +60,26 @@ def _finish(ax: Any, process: JumpProcess, end: float, ylabel: str) -> None:
     ax.set(xlim=(0.0, end), xlabel="time / log(1/scale)", ylabel=ylabel)
 
 
-def plot_staircase(
+@check_arguments
+def jumps(
     process: JumpProcess,
-    scale: float | None = None,
     run: Trajectory | None = None,
     *,
+    scale: float | None = None,
     log_scale: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Loss against time over log(1/scale): the predicted staircase, and a simulation over it.
+    """The predicted staircase of the loss against time over log(1/scale), and a run over it.
 
     Parameters
     ----------
     process : JumpProcess
-        What :func:`reluflow.prediction.limit` or :func:`reluflow.prediction.algorithm1` predicts.
+        What :func:`reluflow.limit` or :func:`reluflow.algorithm1` predicts.
+    run : Trajectory, optional
+        A simulation; its scale is read from its first record if none is given.
     scale, log_scale : float, optional
         Largest inner weight at the start, or its logarithm. With known constants of the jumps
         (``process.offsets``) the staircase at this scale is drawn too, dashed.
-    run : Trajectory, optional
-        A simulation; its scale is read from its first record if none is given.
     ax : Axes, optional
         A new figure by default.
 
@@ -122,7 +122,8 @@ def _group_colours(process: JumpProcess) -> dict[int, str]:
     return {int(j): cycle_colour(i) for i, who in enumerate(process.neurons) for j in who}
 
 
-def plot_exponents(
+@check_arguments
+def exponents(
     process: JumpProcess,
     run: Trajectory | None = None,
     *,
