@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag, null_space
+from scipy.optimize import linprog
 
 from reluflow.arrays import Array, Mask
 from reluflow.landscape.alignment import D
@@ -296,10 +297,52 @@ def _samples_at_infinity(core: Crew, c: Array, long: bool) -> Mask:
     return np.asarray(far | reads(core.acting)[apart].any(axis=0))
 
 
-def arrival(crew: Crew, c: Array, long: bool = False) -> Arrival | None:
+def with_large_margin(acting: Crew, c: Array) -> Mask:
+    """Samples (n,) of a margin loss that are on the right side by so much that they hardly pull."""
+    problem = acting.problem
+    if not problem.loss.margin:
+        return np.zeros(problem.n, dtype=bool)
+    return np.asarray(np.abs(c) < _SEPARATED * np.abs(problem.pull))
+
+
+def free_to_grow(acting: Crew, wide: Mask) -> Mask:
+    r"""Samples among ``wide`` whose margins can grow for ever while no other output changes.
+
+    On a pattern the loss is convex in u, and a margin loss tends to its infimum along u + r z,
+    r to infinity, where :math:`y_k (\Phi z)_k > 0` on these samples, :math:`(\Phi z)_k = 0` on all
+    others, and every neuron keeps to its cone, :math:`s_j U_{jk} \langle z_j, x_k\rangle \ge 0`
+    (= 0 where it slides). The largest such set is found by one linear program.
+    """
+    problem = acting.problem
+    _, _, Phi = _on_pattern(acting)
+    rows = problem.y[:, None] * Phi / problem.norms[:, None]
+    (n, p), k = rows.shape, int(wide.sum())
+    walls = [(U * s)[:, None] * problem.X for U, s in zip(acting.U, acting.s, strict=True)]
+    slides = [problem.X[U == 0] for U in acting.U]
+    inside = np.hstack([block_diag(*walls), np.zeros((n * len(walls), k))])
+    growing = np.hstack([rows[wide], -np.eye(k)])
+    still = np.vstack([rows[~wide], block_diag(*slides)])
+    found = linprog(
+        np.concatenate([np.zeros(p), -np.ones(k)]),
+        A_ub=-np.vstack([inside, growing]),
+        b_ub=np.zeros(len(inside) + k),
+        A_eq=np.hstack([still, np.zeros((len(still), k))]),
+        b_eq=np.zeros(len(still)),
+        bounds=[(None, None)] * p + [(0.0, 1.0)] * k,
+    )
+    out = np.zeros(n, dtype=bool)
+    if found.status == 0:
+        out[wide] = found.x[p:] > 0.5
+    return out
+
+
+def arrival(
+    crew: Crew, c: Array, long: bool = False, growing: Mask | None = None
+) -> Arrival | None:
     """The critical point this state is bound for, if it is near enough to be sure.
 
-    Neurons that have been `separated` for ``long`` are taken to stay so.
+    Neurons that have been `separated` for ``long`` are taken to stay so, and margins of the samples
+    ``growing`` to grow for ever.
     """
     leaving = _find_leaving(crew, c)
     stay = np.flatnonzero(~leaving)
@@ -309,13 +352,17 @@ def arrival(crew: Crew, c: Array, long: bool = False) -> Arrival | None:
         found = polish_penalised(core)
     else:
         far = _samples_at_infinity(core, c, long)
+        if growing is not None:
+            far |= growing
         if far.all():
             return Arrival(None, leaving, far)
         found = polish(core, far)
     if found is None or not found.same or found.residual > 1e-10:
         return None
     if found.distance > _NEAR:
-        if found.flat or found.distance > _NEAR_UNIQUE or leaving.any():
+        # along the ways to infinity nothing is unique, but all outputs that are left are
+        several = found.flat and growing is None
+        if several or found.distance > _NEAR_UNIQUE or leaving.any():
             return None
         if not _tail_keeps_pattern(core, found):
             return None

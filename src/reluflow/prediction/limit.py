@@ -81,8 +81,9 @@ def limit(
     seconds : float, optional
         Budget of time for all, within which what was found is proved: the process comes first and
         whole, then the bound on what a further neuron gains and the direction at infinity get
-        the time that is left. ``found`` names what is not proved. Margins that grow on all samples
-        of a neuron are not followed far out. By default everything is computed to the end,
+        the time that is left. ``found`` names what is not proved. Margins that
+        have grown for long, and can go on without a change of other outputs, are not followed far
+        out, which ``status`` says. By default everything is computed to the end,
         whatever that takes.
 
     Returns

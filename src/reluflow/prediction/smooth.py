@@ -9,6 +9,7 @@ pull it found.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -114,7 +115,8 @@ def smooth_leg(crew: Crew, span: float) -> tuple[list[tuple[float, Crew]], Crew]
 
     kink.terminal = True  # type: ignore[attr-defined]
     try:
-        with np.errstate(all="ignore"):  # a trial step may go too far
+        with np.errstate(all="ignore"), warnings.catch_warnings():  # a trial may go too far
+            warnings.simplefilter("ignore", UserWarning)  # of LSODA; its status is looked at
             found = solve_ivp(
                 stretch.velocity,
                 (0.0, span),

@@ -26,9 +26,11 @@ from reluflow.prediction.arrival import (
     Arrival,
     arrival,
     clean_pull,
+    free_to_grow,
     reads,
     ride_tail,
     separated,
+    with_large_margin,
 )
 from reluflow.prediction.crew import Crew, Settled
 from reluflow.prediction.infinity import outlook
@@ -114,6 +116,23 @@ class _Divergence:
         self.apart = np.zeros(n_active, dtype=bool)
         self.since = self.asked = 0.0
         self.certain = self.gains = self.lasts = False
+        self.wide: Mask | None = None
+        self.wide_since = 0.0
+
+    def samples(self, acting: Crew, c: Array, t: float) -> Mask | None:
+        """Samples taken to go to infinity although the neurons that read them read others as well.
+
+        Their margins have been large for long, and can grow without a change of other outputs.
+        """
+        wide = with_large_margin(acting, c)
+        if self.wide is None or (wide != self.wide).any():
+            self.wide, self.wide_since = wide, t
+        if not wide.any() or wide.all() or t <= _MUCH_LATER * self.wide_since:
+            return None
+        if acting.problem.X.size * len(acting.s) > _PROGRAM:
+            return None
+        growing = free_to_grow(acting, wide)
+        return growing if growing.any() else None
 
     def look(self, acting: Crew, c: Array, t: float) -> None:
         """Update the verdict at time t of the phase."""
@@ -255,12 +274,14 @@ def transit(
         h *= min(3.0, max(0.3, 0.9 * (fine / max(error, 1e-300)) ** (1 / 3)))
         slow = speed < 0.1 * unit and speed < 0.7 * tried
         if slow or step % 100 == 0:
-            tried = speed
+            tried, growing = speed, None
             if quick and not crew.decay:
                 divergence.look(crew.acting, c, t - start)
-            done = arrival(crew, c, divergence.lasts)
+                growing = divergence.samples(crew.acting, c, t - start)
+            done = arrival(crew, c, divergence.lasts, growing)
             if done is not None:
-                assumed = divergence.lasts and not divergence.certain
+                certain = divergence.certain or not divergence.lasts
+                assumed = growing is not None or not certain
                 return _finish(crew, t, done, trail, assumed)
             if speed == 0.0:  # every further step would be the same, and longer
                 return _give_up(crew, c, t, AT_REST)
