@@ -34,8 +34,9 @@ def frozen_array(value: ArrayLike, name: str, ndim: int) -> Array:
             f"{name} has {array.ndim} dimension(s), expected {ndim}: got shape {array.shape}"
             + (", use X.reshape(-1, 1) for one feature" if ndim == 2 and array.ndim == 1 else "")
         )
-    bad = np.argwhere(~np.isfinite(array))
-    if bad.size:
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = np.argwhere(~finite)
         place = ", ".join(str(i) for i in bad[0])
         raise ReluflowError(
             f"{name}[{place}] is {array[tuple(bad[0])]}: expected finite numbers only, "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from reluflow.trajectory import Trajectory
 if TYPE_CHECKING:
     from reluflow.landscape.extremal import ExtremalVectors
 
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # what a claim may ask of its evidence -> sentence when it is missing
 NEEDS = {
@@ -47,6 +50,7 @@ class Evidence:
     start: Network | None = None
     run: Trajectory | None = None
     net: Network | None = None
+    _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @staticmethod
     def of(problem: Problem, run_or_net: Any = None, start: Network | None = None) -> Evidence:
@@ -156,3 +160,23 @@ class Evidence:
                 if isinstance(v, str | int | float | bool)
             }
         return about
+
+
+def once(
+    function: Callable[Concatenate[Evidence, P], T],
+) -> Callable[Concatenate[Evidence, P], T]:
+    """Let a function of the evidence be computed once for each piece of it, whoever asks.
+
+    Several claims look at the same margins, slopes and velocities along a run. Its other
+    arguments must be hashable, and nobody may change what it returns.
+    """
+
+    @wraps(function)
+    def remembered(evidence: Evidence, *args: P.args, **options: P.kwargs) -> T:
+        key = (function, args, tuple(sorted(options.items())))
+        if key not in evidence._known:
+            evidence._known[key] = function(evidence, *args, **options)
+        found: T = evidence._known[key]
+        return found
+
+    return remembered

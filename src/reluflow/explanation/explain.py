@@ -17,7 +17,7 @@ from reluflow.claims.compare import compare
 from reluflow.explanation.end import fitted_samples, groups_of, interpolator, train_from_large
 from reluflow.explanation.explanation import Explanation
 from reluflow.explanation.files import RUN, WORK, working_in
-from reluflow.explanation.settings import SMALL_RUN, Settings, has_pull
+from reluflow.explanation.settings import ONE_THREAD, SMALL_RUN, Settings, has_pull
 from reluflow.explanation.simulate import (
     fastest_possible,
     horizon_of,
@@ -54,6 +54,7 @@ from reluflow.problem import Problem
 from reluflow.problem.given import problem_of
 from reluflow.runtime import Progress
 from reluflow.runtime.checkpoint import KeptFile
+from reluflow.runtime.threads import one_thread
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases
 
@@ -135,7 +136,11 @@ def explain(
     settings = Settings(m, scale, seed, lr, steps, seconds, image_shape, weight_decay)
     settings.check(problem)
     folder = None if out is None else Path(out)
-    with nullcontext() if folder is None else working_in(folder):
+    light = m * problem.X.size <= ONE_THREAD
+    with (
+        one_thread() if light else nullcontext(),
+        nullcontext() if folder is None else working_in(folder),
+    ):
         if problem.several:
             # not an Explanation, but it has the verdict, run and files that callers ask for
             several = _explain_vectors(problem, settings, folder, progress, on_sentence)

@@ -29,6 +29,7 @@ SEARCH_WORK = 1e6  # its nodes times entries of X
 CLAIMED = 100_000  # entries of X up to which theorems are checked
 LINEAR = 200_000  # entries of X up to which the largest linear margin is computed
 KKT_ENTRIES = 2_000_000  # neurons times samples up to which conditions at the end are checked
+ONE_THREAD = 1e7  # m n d up to which a second thread of linear algebra costs more than it gives
 SMALL_RUN = 200_000  # m n d up to which the larger scale and the added neurons are simulated
 
 

@@ -20,8 +20,9 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from reluflow.errors import ReluflowError
+from reluflow.runtime.threads import one_thread
 from reluflow.sweeps.grid import Point
-from reluflow.sweeps.work import Done, Job, cap_threads, failed_row, one_thread, run_points
+from reluflow.sweeps.work import Done, Job, cap_threads, failed_row, run_points
 
 Chunk = Sequence[Point]
 TICK = 0.25  # seconds between looks at Ctrl-C

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,15 +102,6 @@ def _as_bytes(outcome: Outcome) -> bytes | None:
     from reluflow.trajectory.store import to_bytes
 
     return to_bytes(outcome.run)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """BLAS and OpenMP with one thread: processes do not fight, and all give the same bits."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        yield
 
 
 _capped: list[Any] = []

@@ -11,7 +11,7 @@ from scipy.special import log_expit
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import predicate
-from reluflow.claims.evidence import Evidence
+from reluflow.claims.evidence import Evidence, once
 from reluflow.claims.verdict import Hypothesis
 from reluflow.errors import MissingEvidence
 from reluflow.gradientflow.flow import flow
@@ -111,6 +111,7 @@ def recorded_run(seed: int, m: int, q_min: float, kind: str = "gaussian") -> Evi
     return flow_until(problem, net, q_min, save=every(0.25))
 
 
+@once
 def margins_along(evidence: Evidence) -> Array:
     """q_min of every record."""
     return np.array([least_margin(evidence.problem, net) for net in evidence.path()])

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import lsq_linear
 from scipy.special import log_expit
 
 from reluflow.claims.claim import Found, claim, experiment, predicate
-from reluflow.claims.evidence import Evidence
+from reluflow.claims.evidence import Evidence, once
 from reluflow.claims.hypotheses import mean_logistic
 from reluflow.claims.limits import tends_to_zero
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.gradientflow.flow import flow
 from reluflow.gradientflow.stops import loss_below
+from reluflow.kernels.boxls import box_least_norm
 from reluflow.network import initialize
 from reluflow.optimum.kkt import KINK_TOL, kkt, settling_rate
 from reluflow.optimum.max_margin import max_margin
@@ -42,6 +42,7 @@ EPS = float(np.finfo(float).eps)
 LARGE = 500.0  # margin at the end, so that a tenth of it is large too
 
 
+@once
 def late_records(evidence: Evidence) -> list[int]:
     """Records from the first with L < ln 2 / n on."""
     p = evidence.problem
@@ -130,6 +131,7 @@ def settles(evidence: Evidence, shown: list[int], values: list[float], what: str
     )
 
 
+@once
 def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
     """What `smoothed_margin` gives: gt, radial and tangential part, with the best slopes at kinks.
 
@@ -157,8 +159,7 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
         felt = np.linalg.norm(Z, axis=1) > EPS * size  # the others pull by nothing, or underflow
         k, Z = k[felt], Z[felt]
         if len(k):
-            fit = lsq_linear(Z.T, -inner[j], (0.0, 1.0), method="bvls", tol=EPS)
-            inner[j] = inner[j] + fit.x @ Z
+            box_least_norm(inner[j].copy(), Z, 0.0, np.empty(len(k)), inner[j])
     across = math.sqrt(float(np.sum(inner**2) + np.sum(outer**2))) / size
     return value, along, across
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from reluflow.arrays import Array
 from reluflow.claims.claim import Found, assumption, claim
-from reluflow.claims.evidence import Evidence
+from reluflow.claims.evidence import Evidence, once
 from reluflow.claims.hypotheses import balanced_start, gradient_flow, no_leak, positively_correlated
 from reluflow.claims.verdict import Comparison, Hypothesis, at_most, equals
 from reluflow.network import Network
@@ -120,25 +120,32 @@ class Turn:
     error: Array  # of its norm, (rows,)
 
 
+@once
 def measured_turns(evidence: Evidence) -> list[Turn]:
     """Velocities in the middle of every seven records at equal distances.
 
     By the central difference of order 6; its difference from that of order 4 bounds its error.
     """
-    t, path, found = evidence.times, evidence.path(), []
+    t, found = evidence.times, []
+    path: dict[int, tuple[Network, Any]] = {}  # records near i, with the sides of their neurons
     for i in range(3, len(t) - 3):
         gaps = np.diff(t[i - 3 : i + 4])
-        if np.ptp(gaps) > 1e-6 * gaps.mean():
+        if not 0.0 < gaps.mean() < math.inf or np.ptp(gaps) > 1e-6 * gaps.mean():
             continue
-        near = path[i - 3 : i + 4]
-        kinks = np.array([sides(evidence.problem, net) for net in near])
+        for r in range(i - 3, i + 4):
+            if r not in path:
+                net = evidence.path()[r]
+                path[r] = net, sides(evidence.problem, net)
+        near = [path[r][0] for r in range(i - 3, i + 4)]
+        kinks = np.array([path[r][1] for r in range(i - 3, i + 4)])
+        path.pop(i - 3)
         rows = np.flatnonzero((kinks == kinks[0]).all(axis=(0, 2)) & (kinks[0] != 0).all(axis=1))
         if rows.size == 0:
             continue
         u = np.array([net.directions[rows] for net in near])
         speeds = [np.tensordot(weights, u, 1) / gaps.mean() for weights in STENCILS]
         error = np.linalg.norm(speeds[0] - speeds[1], axis=1)
-        found.append(Turn(path[i], float(t[i]), rows, speeds[0], error))
+        found.append(Turn(near[3], float(t[i]), rows, speeds[0], error))
     return found
 
 
