@@ -102,3 +102,19 @@ def test_margins_need_classes():
         max_margin(REAL)
     with pytest.raises(ReluflowError, match="one sign of all outer weights is for one output"):
         min_norm(REAL, sign=1)
+
+
+@pytest.mark.parametrize(("several", "steps"), [(False, 200), (True, 400)])
+def test_far_from_a_kkt_point_the_active_set_is_not_the_narrowest(several, steps):
+    # there twice the residual of the widest set is above 1, so that every set seems as good
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20, 4)) + 3.0 * np.eye(4)[np.arange(20) % 4]
+    y = np.arange(20) % 4
+    problem = Problem(X, y, loss="softmax")
+    if not several:
+        problem = Problem(X, np.where(y % 2, 1.0, -1.0), loss="logistic")
+    run = descend(problem, initialize(problem, 30, scale=0.3, rng=0), lr=0.1, steps=steps)
+    found, wide = kkt(problem, run.final), kkt(problem, run.final, tol=1.0)
+    alone = kkt(problem, run.final, tol=1e-9)
+    assert 0.5 < wide.residual < 0.9 * alone.residual
+    assert found.residual <= 0.1 + 0.9 * wide.residual
