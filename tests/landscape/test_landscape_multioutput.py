@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reluflow import Problem, ReluflowError, align, extremal_vectors, initialize
+from reluflow import Network, Problem, ReluflowError, align, extremal_vectors, initialize
 from reluflow.landscape.multioutput import largest_G, ride, sides_of, simple_bound, value
 
 
@@ -66,11 +66,11 @@ def test_no_direction_of_a_grid_is_above_the_largest_value(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_column_has_the_critical_points_of_one_output(seed):
+def test_beside_a_silent_output_the_critical_points_are_those_of_one(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(7, 3)), rng.normal(size=7)
     one = extremal_vectors(Problem(X, y))
-    column = extremal_vectors(Problem(X, y[:, None]))
+    column = extremal_vectors(Problem(X, np.column_stack([y, 0 * y])))
     there = one.vectors[one.rates > 1e-9]
     assert len(column) == len(there)
     order, other = np.argsort(-one.rates[one.rates > 1e-9]), np.argsort(-column.values)
@@ -95,12 +95,13 @@ def test_neurons_align_with_maxima_at_their_value():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_column_aligns_as_one_output(seed):
+def test_beside_a_silent_output_neurons_align_as_with_one(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(8, 3)), rng.normal(size=8)
-    number, matrix = Problem(X, y), Problem(X, y[:, None])
-    one = align(number, initialize(number, 30, scale=1.0, rng=seed))
-    column = align(matrix, initialize(matrix, 30, scale=1.0, rng=seed))
+    number, matrix = Problem(X, y), Problem(X, np.column_stack([y, 0 * y]))
+    net = initialize(number, 30, scale=1.0, rng=seed)
+    one = align(number, net)
+    column = align(matrix, Network(net.W, np.column_stack([net.a, 0 * net.a])))
     assert np.array_equal(one.growing, column.growing)
     assert np.abs(one.direction - column.direction)[one.growing].max() < 1e-12
     assert np.abs(one.growth - column.growth).max() < 1e-12

@@ -65,22 +65,25 @@ def test_least_norm_is_bounded_from_both_sides():
     assert 2 * np.sum(best.dual * REAL.y) / best.lower_bound >= top / 10
 
 
-def test_one_column_has_the_optima_of_one_output():
+def test_two_equal_outputs_have_the_optima_of_one():
     y = np.where(np.arange(8) % 3 > 0, 1.0, -1.0)
-    number, matrix = Problem(X, y, loss="logistic"), Problem(X, y[:, None], loss="logistic")
+    number = Problem(X, y, loss="logistic")
+    matrix = Problem(np.sqrt(2) * X, np.column_stack([y, y]), loss="logistic")
     one, column = max_margin(number), max_margin(matrix)
     assert column.margin == pytest.approx(one.margin, rel=1e-6)
     assert column.upper_bound == pytest.approx(one.upper_bound, rel=1e-6)
-    least = min_norm(Problem(X, REAL.y[:, 0])), min_norm(Problem(X, REAL.y[:, :1]))
+    z = REAL.y[:, 0]
+    pair = Problem(np.sqrt(2) * X, np.column_stack([z, z]))
+    least = min_norm(Problem(X, z)), min_norm(pair)
     assert least[1].norm2 == pytest.approx(least[0].norm2, rel=1e-6)
     net = initialize(number, 12, scale=1.0, rng=1)
     run = descend(number, net, lr=0.5, steps=20_000)
     assert run.loss[-1] < 0.05
-    same = Network(run.final.W, run.final.a[:, None])
+    same = Network(run.final.W, np.column_stack([run.final.a, run.final.a]) / np.sqrt(2))
     a, b = kkt(number, run.final), kkt(matrix, same)
     assert b.residual == pytest.approx(a.residual, abs=1e-12)
     assert b.margin == pytest.approx(a.margin, rel=1e-12)
-    assert np.abs(a.multipliers - b.multipliers[:, 0]).max() <= 1e-12 * a.multipliers.max()
+    assert np.abs(a.multipliers - b.multipliers.sum(axis=1)).max() <= 1e-9 * a.multipliers.max()
     assert a.imbalance == pytest.approx(b.imbalance, abs=1e-12)
 
 
@@ -102,3 +105,19 @@ def test_margins_need_classes():
         max_margin(REAL)
     with pytest.raises(ReluflowError, match="one sign of all outer weights is for one output"):
         min_norm(REAL, sign=1)
+
+
+@pytest.mark.parametrize(("several", "steps"), [(False, 200), (True, 400)])
+def test_far_from_a_kkt_point_the_active_set_is_not_the_narrowest(several, steps):
+    # there twice the residual of the widest set is above 1, so that every set seems as good
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20, 4)) + 3.0 * np.eye(4)[np.arange(20) % 4]
+    y = np.arange(20) % 4
+    problem = Problem(X, y, loss="softmax")
+    if not several:
+        problem = Problem(X, np.where(y % 2, 1.0, -1.0), loss="logistic")
+    run = descend(problem, initialize(problem, 30, scale=0.3, rng=0), lr=0.1, steps=steps)
+    found, wide = kkt(problem, run.final), kkt(problem, run.final, tol=1.0)
+    alone = kkt(problem, run.final, tol=1e-9)
+    assert 0.5 < wide.residual < 0.9 * alone.residual
+    assert found.residual <= 0.1 + 0.9 * wide.residual

@@ -72,13 +72,13 @@ def test_rates_of_the_first_plateau_are_critical_values():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_one_column_is_one_output(seed):
+def test_beside_a_silent_output_the_process_is_that_of_one(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(7, 3)), rng.normal(size=7)
     net = initialize(Problem(X, y), 8, log_scale=0.0, rng=seed)
     one = limit(Problem(X, y), net, max_jumps=2)
-    column = Network(net.W, net.a[:, None], net.log_scale)
-    other = limit(Problem(X, y[:, None]), column, max_jumps=2)
+    column = Network(net.W, np.column_stack([net.a, 0 * net.a]), net.log_scale)
+    other = limit(Problem(X, np.column_stack([y, 0 * y])), column, max_jumps=2)
     assert other.times[0] == pytest.approx(one.times[0], rel=1e-12)
     grows = one.rates[0] > 0.0  # rounding ends the exact balance on which shrinking for ever rests
     assert np.abs(one.rates[0] - other.rates[0])[grows].max() < 1e-12

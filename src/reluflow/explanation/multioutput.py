@@ -34,7 +34,8 @@ from reluflow.optimum.kkt import KKT
 from reluflow.plot.curves import loss_panel
 from reluflow.plot.images import directions_picture
 from reluflow.plot.traces import Line, Panel, Picture
-from reluflow.prediction.multioutput import VectorProcess, limit
+from reluflow.prediction.multioutput.limit import limit
+from reluflow.prediction.multioutput.process import VectorProcess
 from reluflow.problem import Problem
 from reluflow.problem.tables import unseen_scores
 from reluflow.report.page import Page

@@ -13,6 +13,7 @@ from reluflow.arrays import Array, Indices, Mask, frozen_array, row_norms
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_smoothing
+from reluflow.problem.names import only_column
 from reluflow.problem.problem import Problem, check_bias, check_leak
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Network(Shown):
     W : array, shape (m, d)
         Inner weights, one neuron a row.
     a : array, shape (m,)
-        Outer weights; shape (m, K) for K outputs, one row a neuron.
+        Outer weights; shape (m, K) for K outputs, one row a neuron ((m, 1) is one output).
     log_scale : array, shape (m,), or float, optional
         Natural logarithm of a factor common to ``W[j]`` and ``a[j]``; None means 0 for all.
     leak : float
@@ -63,10 +64,9 @@ class Network(Shown):
     smoothing: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        W, a = (
-            frozen_array(self.W, "W", 2),
-            frozen_array(self.a, "a", 2 if np.ndim(self.a) == 2 else 1),
-        )
+        given = only_column(self.a)
+        W = frozen_array(self.W, "W", 2)
+        a = frozen_array(given, "a", 2 if np.ndim(given) == 2 else 1)
         if W.shape[0] != a.shape[0]:
             raise ReluflowError(
                 f"W has {W.shape[0]} rows but a has {a.shape[0]} entries: "
@@ -109,7 +109,7 @@ class Network(Shown):
 
     @property
     def several(self) -> bool:
-        """Whether ``a`` is a matrix (m, K): outputs are vectors, even if K = 1."""
+        """Whether ``a`` is a matrix (m, K): outputs are vectors, K > 1."""
         return self.a.ndim == 2
 
     @property

@@ -88,7 +88,7 @@ def fit_multipliers(
         """Kinks of sample i whose slope 1 agrees better with the residual r."""
         return np.asarray(flat[i] & (lift[i] * (r[: W.size].reshape(W.shape) @ X[i]) > 0.0))
 
-    weights, owners, marks, r = _project(theta, generator, steepest, flat)
+    weights, owners, marks, r = project_on_cone(theta, generator, steepest, flat)
     at, of = np.nonzero(flat)
     multipliers = np.zeros(problem.n)
     np.add.at(multipliers, samples[owners], weights)
@@ -103,7 +103,7 @@ def fit_multipliers(
     return Fit(residual, multipliers, kinks, np.where(decided, free, np.nan))
 
 
-def _project(
+def project_on_cone(
     theta: Array,
     generator: Callable[[int, Mask], Array],
     steepest: Callable[[int, Array], Mask],
@@ -260,15 +260,11 @@ def kkt(
         return KKT(np.inf, zeros, q_min, smoothed, ratios, np.nan, *where)
     log_q_min = float(np.log(q_min)) + 2.0 * log_size
     ratios = q / q_min
-    tols = _tolerances(problem.n, log_q_min) if tol is None else [float(tol)]
-    fits: list[Fit] = []
-    for each in reversed(tols):  # the widest active set first: none fits better
-        fit = fit_multipliers(problem, W, a, q_min, ratios <= 1.0 + each, kink_tol)
-        if fits and fit.residual > max(2.0 * fits[0].residual, EXACT_TOL):
-            break
-        fits.append(fit)
-    chosen = tols[-len(fits)]
-    residual, multipliers, kinks, slopes = fits[-1]
+    chosen, fit = fit_active_set(
+        lambda each: fit_multipliers(problem, W, a, q_min, ratios <= 1.0 + each, kink_tol),
+        active_tolerances(problem.n, log_q_min) if tol is None else [float(tol)],
+    )
+    residual, multipliers, kinks, slopes = fit
     total = float(multipliers.sum())
     excess = float(multipliers @ (ratios - 1.0)) / total if total > 0.0 else np.nan
     where = (ratios <= 1.0 + chosen, chosen, excess, imbalance, kinks, slopes)
@@ -287,11 +283,29 @@ def _unit_weights(net: Network) -> tuple[Array, Array, float]:
     return W / size, a / size, most + float(np.log(size))
 
 
-def _tolerances(n: int, log_q_min: float) -> list[float]:
+def active_tolerances(n: int, log_q_min: float) -> list[float]:
     """Tolerances of the active set to try, ascending, none above 10 log(n)/q_min."""
     widest = min(10.0 * np.log(max(n, 2)) * np.exp(-max(log_q_min, 0.0)), MOST_TOL)
     widest = max(float(widest), EXACT_TOL)
     return [t for t in (EXACT_TOL, 1e-6, 1e-3) if t < widest] + [widest]
+
+
+def fit_active_set(fit_at: Callable[[float], Fit], tols: list[float]) -> tuple[float, Fit]:
+    """The narrowest active set that is as good as the widest, and its fit; tols ascend.
+
+    No set fits better than the widest. As good is a residual r of at most twice the r_0 of that
+    set, and a part 1 - r explained of at least nine tenths of its: far from a KKT point twice r_0
+    is more than 1, the residual without any multiplier, and says nothing.
+    """
+    widest = fit_at(tols[-1])
+    most = max(min(2.0 * widest.residual, 0.1 + 0.9 * widest.residual), EXACT_TOL)
+    chosen, best = tols[-1], widest
+    for tol in reversed(tols[:-1]):
+        fit = fit_at(tol)
+        if fit.residual > most:
+            break
+        chosen, best = tol, fit
+    return chosen, best
 
 
 def _smoothed_margin(problem: Problem, q: Array, log_size: float) -> float:

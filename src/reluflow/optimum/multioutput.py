@@ -34,7 +34,7 @@ from reluflow.landscape.multioutput import (
     simple_bound,
 )
 from reluflow.network import Network
-from reluflow.optimum.kkt import EXACT_TOL, KKT, _project, _tolerances
+from reluflow.optimum.kkt import KKT, Fit, active_tolerances, fit_active_set, project_on_cone
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.optimum.min_norm import MinNorm
 from reluflow.optimum.stationarity import Stationarity
@@ -120,14 +120,10 @@ def kkt(problem: Problem, net: Network, *, tol: float | None = None, kink_tol: f
         return KKT(np.inf, zeros, q_min, np.nan, spread, np.nan, *where)
     log_q_min = float(np.log(q_min)) + 2.0 * log_size
     ratios = q / q_min
-    tols = _tolerances(problem.n, log_q_min) if tol is None else [float(tol)]
-    fits: list[_Fit] = []
-    for each in reversed(tols):  # the widest active set first: none fits better
-        fit = _fit(problem, W, A, q_min, rows, ratios <= 1.0 + each, kink_tol)
-        if fits and fit.residual > max(2.0 * fits[0].residual, EXACT_TOL):
-            break
-        fits.append(fit)
-    chosen, best = tols[-len(fits)], fits[-1]
+    chosen, best = fit_active_set(
+        lambda each: _fit(problem, W, A, q_min, rows, ratios <= 1.0 + each, kink_tol),
+        active_tolerances(problem.n, log_q_min) if tol is None else [float(tol)],
+    )
     total = float(best.multipliers.sum())
     excess = float(best.multipliers @ (ratios - 1.0)) / total if total > 0.0 else np.nan
     active = rows.spread(ratios <= 1.0 + chosen, shape, 0.0).astype(bool)
@@ -147,13 +143,6 @@ def kkt(problem: Problem, net: Network, *, tol: float | None = None, kink_tol: f
     )
 
 
-class _Fit(NamedTuple):
-    residual: float
-    multipliers: Array
-    kinks: NDArray[np.intp]
-    slopes: Array
-
-
 def _fit(
     problem: Problem,
     W: Array,
@@ -162,7 +151,7 @@ def _fit(
     rows: Constraints,
     active: Mask,
     kink_tol: float,
-) -> _Fit:
+) -> Fit:
     """The best multipliers of the active constraints and slopes at their kinks."""
     scale = 1.0 / np.sqrt(q_min)
     W, A = scale * W, scale * A
@@ -191,7 +180,7 @@ def _fit(
     def steepest(i: int, r: Array) -> Mask:
         return np.asarray(flat[i] & (lift[i] * (r[: W.size].reshape(W.shape) @ X[i]) > 0.0))
 
-    weights, owners, marks, r = _project(theta, generator, steepest, flat)
+    weights, owners, marks, r = project_on_cone(theta, generator, steepest, flat)
     multipliers = np.zeros(len(active))
     np.add.at(multipliers, chosen[owners], weights)
     share = np.zeros(flat.shape)
@@ -203,7 +192,7 @@ def _fit(
     kinks = np.stack([neurons[of], rows.sample[chosen[at]]], axis=1).astype(np.intp)
     decided = total > 1e-13 * multipliers.max(initial=0.0)
     residual = float(np.linalg.norm(r) / np.linalg.norm(theta))
-    return _Fit(residual, multipliers, kinks, np.where(decided, free, np.nan))
+    return Fit(residual, multipliers, kinks, np.where(decided, free, np.nan))
 
 
 # ---------------------------------------------------------------------- stationarity

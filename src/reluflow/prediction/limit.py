@@ -115,7 +115,7 @@ def limit(
     (array([1., 2.]), 'interpolates')
     """
     if problem.several and directions is None:
-        from reluflow.prediction.multioutput import limit as limit_of_vectors
+        from reluflow.prediction.multioutput.limit import limit as limit_of_vectors
 
         budget = {"max_seconds": max_seconds, "seconds": seconds}
         return limit_of_vectors(problem, net, tie=tie, max_jumps=max_jumps, **budget)

@@ -5,7 +5,7 @@ A network with K outputs is :math:`f(x) = \sum_j a_j \phi(\langle w_j, x\rangle)
 real numbers for the square losses, -1 and +1 for the margin losses (each output a question of its
 own), or one-hot rows for
 the losses of classes (softmax, multiclass_exponential), made from a list of classes by `one_hot`. A
-matrix of one column is a network of one output all the same, computed by the code for K outputs.
+matrix of one column, in labels or in outer weights, is one output and kept as a vector.
 
 The theory of one output carries over. The pull is a matrix C (n, K) with rows
 :math:`c_k = -\partial\ell/\partial f(x_k)` (times 1/n for the mean), and in the cone u

@@ -32,8 +32,8 @@ def title_of(y: Any) -> tuple[str, ...] | None:
 
 
 def only_column(y: Any) -> Any:
-    """Labels as one column: a frame that has a single one stands for it."""
-    if hasattr(y, "columns") and np.ndim(y) == 2 and np.shape(y)[1] == 1:
+    """The column itself where a frame or matrix (n, 1) has a single one: that is one output."""
+    if np.ndim(y) == 2 and np.shape(y)[1] == 1:
         return np.asarray(y)[:, 0]
     return y
 

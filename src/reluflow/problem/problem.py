@@ -91,8 +91,9 @@ class Problem(Shown):
         Samples as rows.
     y : array, shape (n,)
         Labels; -1 or +1 for the margin losses (logistic, exponential). A matrix (n, K) makes a
-        problem with K outputs, and so does a list of K classes, of any kind, for the losses
-        "softmax" and "multiclass_exponential" (see :mod:`reluflow.problem.classes`).
+        problem with K outputs ((n, 1) is one output), and so does a list of K classes, of any
+        kind, for the losses "softmax" and "multiclass_exponential" (see
+        :mod:`reluflow.problem.classes`).
     loss : str or Loss
         "half_square", "square", "logistic", "exponential", "softmax",
         "multiclass_exponential", or an object of :mod:`reluflow.losses`
@@ -349,7 +350,7 @@ logistic; columns as they are."
 
     @property
     def several(self) -> bool:
-        """Whether the labels are a matrix (n, K): outputs are vectors, even if K = 1."""
+        """Whether the labels are a matrix (n, K): outputs are vectors, K > 1."""
         return self.y.ndim == 2
 
     @property

@@ -1,0 +1,117 @@
+"""`limit` with several outputs: from the start to the process and how it ends."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from reluflow.errors import ReluflowError
+from reluflow.landscape.multioutput import extremal_vectors, largest_G
+from reluflow.network import Network
+from reluflow.prediction.multioutput.process import VectorProcess
+from reluflow.prediction.multioutput.staircase import NO_RATE, Staircase, start_units
+from reluflow.prediction.multioutput.transit import STOPPED
+from reluflow.problem import Problem
+from reluflow.runtime.progress import Interrupt
+
+
+def limit(
+    problem: Problem,
+    net: Network | None = None,
+    *,
+    tie: float = 1e-9,
+    max_jumps: int = 10_000,
+    max_seconds: float | None = None,
+    seconds: float | None = None,
+) -> VectorProcess:
+    """The process of small starts with several outputs: see :func:`reluflow.limit`.
+
+    Neurons are taken to be balanced once they have grown. Without ``net`` one neuron stands at each
+    maximum of G_C that is known.
+    """
+    view = "this network"
+    if net is None:
+        found = extremal_vectors(problem)
+        tops = found.of_kind("max")
+        if not tops.size:
+            raise ReluflowError("no direction in which neurons grow was found: give net=")
+        net = Network(found.vectors[tops], found.outer[tops], leak=problem.leak, bias=problem.bias)
+        how = "each" if found.exact else "each one found"
+        view = f"infinite width: one neuron at {how} of the {len(tops)} maxima of G"
+    net.check_fits_problem(problem)
+    units, relaxation = start_units(problem, net)
+    stairs = Staircase(problem, units, net.m, relaxation)
+    began = time.monotonic()
+    budget = max_seconds if seconds is None else min(seconds, max_seconds or np.inf)
+    with Interrupt() as interrupt:
+
+        def tick() -> bool:
+            late = budget is not None and time.monotonic() - began > budget
+            return interrupt.requested or late
+
+        stairs.run(max_jumps, tie, tick)
+    return _result(problem, stairs, view)
+
+
+def _result(problem: Problem, stairs: Staircase, view: str) -> VectorProcess:
+    rows, jumps = stairs.rows, stairs.jumps
+    losses = np.array([problem.loss_of(row["net"]) for row in rows])
+    code, status, gain, bound, found = _ending(problem, stairs, float(losses[-1]))
+    return VectorProcess(
+        problem=problem,
+        signs=np.zeros(stairs.m, dtype=np.int8),
+        times=np.array([jump["time"] for jump in jumps]),
+        losses=losses,
+        neurons=tuple(jump["members"] for jump in jumps),
+        samples=tuple(jump["samples"] for jump in jumps),
+        networks=[row["net"] for row in rows],
+        directions=[row["directions"] for row in rows],
+        rates=np.array([row["rates"] for row in rows]),
+        exponents=np.array([row["exponents"] for row in rows]),
+        active=np.array([row["active"] for row in rows]),
+        gaps=np.array([jump["gap"] for jump in jumps]),
+        status=status,
+        ending=code,
+        gain=gain,
+        gain_bound=bound,
+        view=view,
+        found=found,
+        offsets=np.array([jump["offset"] for jump in jumps]),
+        constants=np.array([row["constants"] for row in rows]),
+        relaxation=np.array([row["relaxation"] for row in rows]),
+        residuals=np.array([row["residual"] for row in rows]),
+        outer=tuple(row["outer"] for row in rows),
+    )
+
+
+def _ending(
+    problem: Problem, stairs: Staircase, loss: float
+) -> tuple[str, str, float, float, tuple[str, ...]]:
+    """Code, sentence, rate of the best further neuron, its bound, and what is unproved."""
+    if stairs.trouble:
+        code = "budget" if stairs.trouble == STOPPED else "unresolved"
+        return code, f"Not followed to the end: {stairs.trouble}.", np.nan, np.nan, ()
+    if not np.any(stairs.pull):
+        if stairs.far:
+            words = "Every sample is fitted with a margin that grows for ever."
+            return "infinity", words, 0.0, 0.0, ("infinity",)
+        return "interpolates", "The process ends at an interpolator: the loss is 0.", 0.0, 0.0, ()
+    best, level, small = (
+        largest_G(problem, stairs.pull),
+        f"loss {loss:.6g}",
+        10 * NO_RATE * stairs.unit,
+    )
+    if best.upper_bound <= small:
+        words = f"Ends at a global minimum, {level}: no neuron would gain."
+        return "global", words, 0.0, best.upper_bound, ()
+    if best.value <= small:
+        most = f"a further neuron gains at most {best.upper_bound:.3g}"
+        words = f"Ends at {level}; {most}, none was found that does."
+        return "stationary", words, best.value, best.upper_bound, ("gain",)
+    words = (
+        f"Ends at a spurious stationary point, {level}: none of the dormant neurons grows, but one "
+        f"more neuron would, at rate {best.value:.6g}"
+    )
+    words += "." if best.exact else f", the largest found (at most {best.upper_bound:.3g})."
+    return "spurious", words, best.value, best.upper_bound, () if best.exact else ("gain",)
