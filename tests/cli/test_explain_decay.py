@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from reluflow import Trajectory, datasets, explain, ridge, sweep
+from reluflow import Trajectory, check_certificate, datasets, explain, ridge, sweep
 from reluflow.cli.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,12 @@ def test_explain_judges_the_end_by_the_penalised_loss():
     assert "which the end reaches" in verdict["Weight decay"]
     assert "Best possible" not in verdict  # said of the loss alone
     assert found.skipped["claims"] == "it is about training without weight decay"
-    assert found.certificates == ()
+    (proof,) = found.certificates
+    assert (proof.kind, proof.grade) == ("ridge", "PROVED")
+    assert proof.arrays["a"].size == 20  # about the end itself
+    assert proof.claim["value"] - proof.claim["lower_bound"] < 1e-6 * best.value
+    assert "the least penalised loss of any network (to" in verdict["Proofs"]
+    assert "KKT conditions of the penalised loss" in verdict["Weight decay"]
     assert found.comparison is not None
 
 
@@ -37,13 +42,24 @@ def test_explain_judges_the_end_by_the_penalised_loss():
 def test_explain_says_what_one_more_neuron_would_gain(tmp_path):
     data = tmp_path / "four.npz"
     X = np.array([[1.0, 0.2], [1.0, -0.2], [-0.3, 0.4], [-0.3, -0.4]])
-    np.savez(data, X=X, y=np.array([1.0, 1.0, 2.0, -2.0]))
+    y = np.array([1.0, 1.0, 2.0, -2.0])
+    np.savez(data, X=X, y=y)
     out = tmp_path / "out"
     options = ["--m", "2", "--seed", "3", "--weight-decay", "0.05", "-o", str(out), "--json"]
     result = CliRunner().invoke(app, ["explain", str(data), *options])
     assert result.exit_code == 0, result.output
     report = json.loads((out / "report.json").read_text())
     assert "one more neuron would lower the penalised loss by" in str(report["verdict"])
+    proofs = {c["kind"]: c["claim"] for c in report["certificates"]}
+    below = 100.0 * (1.0 - proofs["ridge"]["value"] / proofs["ridge-not-best"]["value"])
+    assert f"{below:.3g} % below that of the end" in str(report["verdict"])
+    assert {(c["kind"], c["grade"]) for c in report["certificates"]} == {
+        ("ridge", "PROVED"),
+        ("ridge-not-best", "PROVED"),
+    }
+    files = sorted((out / "certificates").iterdir())
+    assert [path.name for path in files] == ["ridge-not-best.json", "ridge.json"]
+    assert all(check_certificate(path, X=X, y=y).ok for path in files)
 
 
 def test_bad_decay_is_one_sentence(cli, tmp_path):

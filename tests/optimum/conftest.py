@@ -9,8 +9,8 @@ from reluflow import Network, Problem, datasets
 from reluflow.optimum import certificates, max_margin, write_certificate
 
 
-def _made(problem, net, kind):
-    (certificate,) = certificates(problem, net, [kind])
+def _made(problem, net, kind, weight_decay=0.0):
+    (certificate,) = certificates(problem, net, [kind], weight_decay)
     return certificate
 
 
@@ -38,6 +38,9 @@ def samples():
         "margin-optimum": _made(xor, axes, "margin-optimum"),
         "min-norm": _made(plane(), None, "min-norm"),
         "min-norm, d=3": _made(orthonormal, None, "min-norm"),
+        "ridge": _made(plane(), None, "ridge", 0.1),
+        "ridge, d=3": _made(signs(), None, "ridge", 0.02),
+        "ridge-not-best": _made(line, neuron, "ridge-not-best", 0.01),
         "gradient": _made(line, Network([[0.5, 1.0], [-0.3, 0.7]], [1.0, -0.5]), "gradient"),
         "stationary": _made(line, neuron, "stationary"),
         "stationary, kink": _made(valley, resting, "stationary"),
@@ -63,6 +66,12 @@ def alone():
 def plane():
     """Three labels in the plane to be fitted."""
     return Problem([[1.0, 0.5], [-0.25, 1.0], [-0.5, -0.75]], [1.0, -0.5, 2.0])
+
+
+def signs():
+    """Four labels in space under the logistic loss, one sample misplaced."""
+    X = [[1.0, 0.5, 0.0], [-0.25, 1.0, 0.5], [-0.5, -0.75, 1.0], [0.5, 0.5, 0.25]]
+    return Problem(X, [1.0, -1.0, 1.0, -1.0], loss="logistic", leak=0.25)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import copy
 import json
 import math
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reluflow.optimum.checker as checker
+import reluflow.optimum.exact as exact
 from reluflow import Network, Problem, datasets
 from reluflow.landscape import max_G
 from reluflow.optimum import Certificate, certificates, check_certificate, write_certificate
-from reluflow.optimum.checker import Ball, Case, Reject, check_document
+from reluflow.optimum.checker import Case, check_document
+from reluflow.optimum.exact import Ball, Reject
 from reluflow.optimum.proofs.optima import sign_tree
 
 KINDS = [
@@ -30,6 +33,9 @@ KINDS = [
     "margin-optimum",
     "min-norm",
     "min-norm, d=3",
+    "ridge",
+    "ridge, d=3",
+    "ridge-not-best",
     "gradient",
     "stationary",
     "stationary, kink",
@@ -88,6 +94,8 @@ CORRUPTIONS = [
     ("max-margin-linear", entry("X", 0, lambda v: v - 0.5), "margin"),
     ("max-margin-network", entry("X", 1, lambda v: v + 0.3), "bound of G"),
     ("min-norm", entry("X", 0, lambda v: v * 1.001), "fit"),
+    ("ridge", entry("X", 0, lambda v: v * 1.001), "bound of G"),
+    ("ridge, d=3", entry("X", 0, lambda v: v + 0.3), "bound of G"),
     ("stationary", entry("X", 0, lambda v: v + 1e-3), "stationary point"),
     ("stationary", entry("X", 0, lambda v: v + 1e-9), "stationary point"),
     ("kkt-margin", entry("X", 0, lambda v: v + 1e-9), "KKT point"),
@@ -98,6 +106,9 @@ CORRUPTIONS = [
     ("kkt-margin", entry("y", 0, lambda v: 0.5), "format"),
     ("kkt-margin, d=3", entry("y", 1, lambda v: -v), "all classified"),
     ("not-global", entry("y", 1, lambda v: v + 0.1), "loss from below"),
+    ("ridge", entry("y", 1, lambda v: v + 0.1), "dual value"),
+    ("ridge", entry("y", 1, lambda v: v - 0.1), "value"),
+    ("ridge, d=3", entry("y", 1, lambda v: -v), "value"),
     ("global-minimum", entry("y", 0, lambda v: v + 1e-3), "loss"),
     ("algorithm1", entry("y", 0, lambda v: v + 1e-9), "plateau 0"),
     # margins, norms, losses
@@ -107,6 +118,19 @@ CORRUPTIONS = [
     ("margin-optimum", claim("margin_upper", lambda v: v * (1 - TINY)), "margin"),
     ("kkt-margin", claim("margin", lambda v: v * (1 + TINY)), "margin"),
     ("min-norm", claim("norm2", lambda v: v * (1 - TINY)), "norm"),
+    ("ridge", claim("value", lambda v: v * (1 - 1e-12)), "value"),
+    ("ridge, d=3", claim("value", lambda v: v * (1 - 1e-12)), "value"),
+    ("ridge", claim("weight_decay", lambda v: -v), "weight decay"),
+    ("ridge", claim("weight_decay", lambda v: 0.0), "weight decay"),
+    ("ridge", claim("weight_decay", lambda v: v * (1 - 1e-12)), "bound of G"),
+    ("ridge", claim("weight_decay", lambda v: v * (1 + 1e-9)), "value"),
+    ("ridge-not-best", claim("weight_decay", lambda v: v * (1 + 1e-9)), "value"),
+    ("ridge-not-best", claim("value", lambda v: v * (1 - 1e-12)), "value"),
+    ("ridge-not-best", claim("gain", lambda v: v * (1 + 1e-9)), "gain"),
+    ("ridge-not-best", claim("sign", lambda v: -v), "gain"),
+    ("ridge-not-best", claim("size", lambda v: -v), "sign and size"),
+    ("ridge-not-best", claim("size", lambda v: 2 * v), "gain"),
+    ("ridge-not-best", entry("vector", 0, lambda v: 1.1 * v), "gain"),
     ("stationary", claim("loss_lower", lambda v: v * (1 + 1e-9)), "loss from below"),
     ("stationary", claim("loss_upper", lambda v: v * (1 - 1e-9)), "loss from above"),
     ("not-global", claim("gain", lambda v: v * (1 + 1e-9)), "gain"),
@@ -122,6 +146,8 @@ CORRUPTIONS = [
     ("max-margin-network, d=3", claim("upper_bound", lambda v: v * (1 - 1e-9)), "bound of G"),
     ("max-margin-network", claim("upper_bound", lambda v: -v), "bound of G"),
     ("min-norm", claim("lower_bound", lambda v: v * (1 + 1e-9)), "bound of G"),
+    ("ridge", claim("lower_bound", lambda v: v * (1 + 1e-12)), "dual value"),
+    ("ridge, d=3", claim("lower_bound", lambda v: v * (1 + 1e-12)), "dual value"),
     ("min-norm, d=3", claim("lower_bound", lambda v: 12.0 * (1 + TINY)), "bound of G"),
     ("min-norm", claim("lower_bound", lambda v: -v), "dual value"),
     ("min-norm", claim("error", lambda v: 0.0), "fit"),
@@ -136,6 +162,10 @@ CORRUPTIONS = [
     ("max-margin-network", entry("dual", 0, lambda v: -0.5), "multipliers >= 0"),
     ("max-margin-network, d=3", entry("dual", 0, lambda v: v + 0.01), "bound of G"),
     ("min-norm", entry("dual", 0, lambda v: v * 1.1), "bound of G"),
+    ("ridge", entry("dual", 0, lambda v: v * (1 + 2e-12)), "bound of G"),
+    ("ridge", entry("dual", 0, lambda v: v * (1 - 1e-9)), "dual value"),
+    ("ridge, d=3", entry("dual", 0, lambda v: -v), "dual value"),
+    ("ridge, d=3", entry("dual", 0, lambda v: 1.0), "dual value"),
     # the proof
     ("kkt-margin", entry("center", 0, lambda v: v * (1 + 1e-9)), "KKT point"),
     ("kkt-margin", entry("radius", 0, lambda v: -v), "KKT point"),
@@ -155,6 +185,8 @@ CORRUPTIONS = [
     ("max-margin-network, d=3", entry("tree", -1, lambda v: 1), "bound of G"),
     ("max-margin-network, d=3", entry("tree", 0, lambda v: 99), "bound of G"),
     ("max-margin-network, d=3", entry("slopes", 0, lambda v: 1.5), "bound of G"),
+    ("ridge, d=3", entry("tree", 0, lambda v: 99), "bound of G"),
+    ("ridge, d=3", entry("slopes", 0, lambda v: 1.5), "bound of G"),
     ("algorithm1", entry("order", 0, lambda v: 1), "jump 0"),
     ("algorithm1", entry("fitted", 2, lambda v: 1.0), "samples 0"),
     ("algorithm1", entry("time_upper", 1, lambda v: v * (1 - 1e-9)), "time 1"),
@@ -164,6 +196,7 @@ CORRUPTIONS = [
     ("max-margin-network", entry("a", 0, lambda v: -v), "all classified"),
     ("margin-optimum", entry("W", 0, lambda v: v * 1.001), "margin"),
     ("min-norm", entry("W", 0, lambda v: v + 1e-6), "fit"),
+    ("ridge", entry("W", 0, lambda v: v + 1e-4), "value"),
     ("stationary", entry("W", 0, lambda v: v + 1e-4), "loss from above"),
     ("stationary", entry("a", 0, lambda v: -v), "stationary point"),
     ("global-minimum", entry("a", 0, lambda v: v * 1.01), "loss"),
@@ -176,6 +209,9 @@ CORRUPTIONS = [
     ("not-global", about("loss", "cosine"), "format"),
     ("stationary", about("reduction", "sum"), "stationary point"),
     ("not-global", about("factor", 3.0), "loss from above"),
+    ("ridge, d=3", about("factor", 3.0), "value"),
+    ("ridge, d=3", about("loss", "exponential"), "value"),
+    ("ridge", about("reduction", "sum"), "value"),
     ("algorithm1", about("leak", 0.1), "orthonormal"),
     # the file
     ("stationary", top("format", "reluflow-certificate-1"), "format"),
@@ -252,8 +288,14 @@ def test_checked_is_not_proved(samples):
 # It stands alone
 
 
-def test_is_one_short_file():
-    assert len(Path(checker.__file__).read_text().splitlines()) < 750
+FILES = [Path(checker.__file__), Path(exact.__file__)]
+
+
+def test_is_two_short_files():
+    """What a stranger must read before believing a proof."""
+    lengths = [len(path.read_text().splitlines()) for path in FILES]
+    assert lengths[0] < 750
+    assert lengths[1] < 150
 
 
 def test_imports_nothing_but_the_standard_library():
@@ -264,6 +306,7 @@ def test_imports_nothing_but_the_standard_library():
         "flint",
         "fractions",
         "functools",
+        "importlib",
         "json",
         "math",
         "operator",
@@ -271,7 +314,8 @@ def test_imports_nothing_but_the_standard_library():
         "sys",
         "typing",
     }
-    for node in ast.walk(ast.parse(Path(checker.__file__).read_text())):
+    allowed.add("reluflow.optimum.exact")  # the other file
+    for node in (node for path in FILES for node in ast.walk(ast.parse(path.read_text()))):
         if isinstance(node, ast.Import):
             assert {alias.name for alias in node.names} <= allowed
         elif isinstance(node, ast.ImportFrom):
@@ -280,9 +324,8 @@ def test_imports_nothing_but_the_standard_library():
 
 def test_compares_no_floats():
     """Floats occur where numbers are read or displayed, and nowhere else."""
-    tree = ast.parse(Path(checker.__file__).read_text())
     users = set()
-    for function in ast.walk(tree):
+    for function in (node for path in FILES for node in ast.walk(ast.parse(path.read_text()))):
         if isinstance(function, ast.FunctionDef):
             for node in ast.walk(function):
                 if isinstance(node, ast.Constant) and isinstance(node.value, float):
@@ -293,12 +336,13 @@ def test_compares_no_floats():
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_bare_python_comes_to_the_same_verdict(name, stored):
-    """Without NumPy, without the library, and by `fractions` where this one has python-flint."""
+def test_bare_python_comes_to_the_same_verdict(name, stored, tmp_path):
+    """The two files alone, without NumPy, and by `fractions` where this one has python-flint."""
+    script, _ = (shutil.copy(path, tmp_path) for path in FILES)
     for change, code in ((None, 0), (claim(*WEAKEST[name]), 1)):
         path = stored(name, change)
         done = subprocess.run(
-            [sys.executable, "-S", "-I", checker.__file__, path], capture_output=True, text=True
+            [sys.executable, "-S", "-I", script, path], capture_output=True, text=True
         )
         assert done.stderr == ""
         assert done.returncode == code
@@ -315,6 +359,9 @@ WEAKEST = {
     "margin-optimum": ("margin_lower", lambda v: 1.1 * v),
     "min-norm": ("lower_bound", lambda v: 1.1 * v),
     "min-norm, d=3": ("lower_bound", lambda v: 1.1 * v),
+    "ridge": ("lower_bound", lambda v: 1.1 * v),
+    "ridge, d=3": ("value", lambda v: 0.9 * v),
+    "ridge-not-best": ("gain", lambda v: 1.1 * v),
     "gradient": ("norm", lambda v: 0.9 * v),
     "stationary": ("loss_upper", lambda v: 0.9 * v),
     "stationary, kink": ("loss_upper", lambda v: 0.9 * v),
@@ -373,19 +420,33 @@ def test_bound_of_G_for_a_thousand_samples_in_the_plane():
 @given(st.floats(-150, 150))
 def test_exponentials_and_logarithms_are_enclosed(x):
     mpmath = pytest.importorskip("mpmath")
-    exact = checker.Q(*x.as_integer_ratio())
-    with mpmath.workdps(200):
-        for ball, value in (
-            (checker.exponential(exact), mpmath.exp(mpmath.mpf(x))),
-            (checker.root(abs(exact)), mpmath.sqrt(abs(mpmath.mpf(x)))),
-        ):
-            low, high = (checker.fraction(end) for end in (ball.lo, ball.hi))
-            assert mpmath.mpf(low.numerator) / low.denominator <= value
-            assert value <= mpmath.mpf(high.numerator) / high.denominator
-        ball = checker.log_one_plus(checker.exponential(exact))
+    number = exact.Q(*x.as_integer_ratio())
+    with mpmath.workdps(600):
+        assert holds(exact.exponential(number), mpmath.exp(mpmath.mpf(x)))
+        assert holds(exact.root(abs(number)), mpmath.sqrt(abs(mpmath.mpf(x))))
+        ball = exact.log_one_plus(exact.exponential(number))
         value = mpmath.log1p(mpmath.exp(mpmath.mpf(x)))
-        assert abs(checker.nearest(ball.mid) - value) <= 1e-13 * value + 1e-60
-        assert checker.nearest(ball.lo) <= value <= checker.nearest(ball.hi)
+        assert abs(exact.nearest(ball.mid) - value) <= 1e-13 * value + 1e-60
+        assert holds(ball, value)
+
+
+def holds(ball, value):
+    """Whether a number of mpmath lies in a ball, whose ends no float is put for."""
+    low, high = (exact.fraction(end) for end in (ball.lo, ball.hi))
+    return low.numerator <= value * low.denominator and value * high.denominator <= high.numerator
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(1e-60, 1e60))
+def test_logarithms_and_entropies_are_enclosed(x):
+    mpmath = pytest.importorskip("mpmath")
+    number = exact.Q(*x.as_integer_ratio())
+    with mpmath.workdps(600):
+        log = mpmath.log(mpmath.mpf(x))
+        for ball, value in ((exact.logarithm(number), log), (exact.entropy(number), -x * log)):
+            assert holds(ball, value)
+            assert abs(exact.nearest(ball.mid) - value) <= 1e-13 * abs(value)
+    assert exact.logarithm(exact.ONE).rad == exact.entropy(exact.ZERO).rad == 0
 
 
 @given(*[st.fractions(-100, 100)] * 2, *[st.fractions(0, 10)] * 2)

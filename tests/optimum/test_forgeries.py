@@ -156,6 +156,8 @@ BASES = [
     "max-margin-network",
     "margin-optimum",
     "min-norm",
+    "ridge",
+    "ridge-not-best",
     "gradient",
     "stationary",
     "spurious-minimum",

@@ -104,6 +104,34 @@ def _norm(data, dual):
     return fits and (low <= 0 or (value > 0 and value**2 >= low**2 * bound))
 
 
+def _penalised(data):
+    """Whether the value claimed of the network is at least its own."""
+    decay = data.claim["weight_decay"]
+    return decay > 0 and data.loss(data.f()) + decay / 2 * data.norm2() <= data.claim["value"]
+
+
+def _ridge(data, dual):
+    """Square losses: inf_F L(F) + <c, F> = <c, y> - |c|^2 / (2 kappa) at F = y - c / kappa."""
+    F = [t - v / data.kappa for t, v in zip(data.y, dual, strict=True)]
+    low = data.claim["lower_bound"]
+    bounded = data.largest_G_squared(dual) <= data.claim["weight_decay"] ** 2
+    below = low <= 0 or (bounded and low <= data.loss(F) + dot(dual, F))
+    return _penalised(data) and below
+
+
+def _not_best(data, dual):
+    """A neuron with |a| |w| = size |v| costs decay size |v| at least, where |w| = |a|."""
+    claim, f = data.claim, data.f()
+    g = [
+        v + claim["sign"] * claim["size"] * data.phi(dot(data.vector, x))
+        for v, x in zip(f, data.X, strict=True)
+    ]
+    rest = data.loss(f) - data.loss(g) - claim["gain"]
+    cost2 = (claim["weight_decay"] * claim["size"]) ** 2 * dot(data.vector, data.vector)
+    able = abs(claim["sign"]) == 1 and claim["gain"] > 0 and claim["size"] > 0
+    return _penalised(data) and able and rest >= 0 and rest**2 >= cost2
+
+
 def _line(data):
     """The exact stationary place of one neuron that is active on every sample."""
     (w,), (a,) = data.W, data.a
@@ -188,6 +216,8 @@ _TRUTHS = {
     ),
     "margin-optimum": _optimum,
     "min-norm": _norm,
+    "ridge": _ridge,
+    "ridge-not-best": _not_best,
     "kkt-margin": _kkt,
     "gradient": _gradient,
     "stationary": _stationary,

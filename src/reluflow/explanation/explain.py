@@ -98,8 +98,8 @@ def explain(
         Show directions as images.
     weight_decay : float
         lambda of the penalty (lambda/2) (|W|^2 + |a|^2): prediction and simulation have it, and the
-        end is judged by the penalised loss. Theorems and certificates, which are about training
-        without it, are left out.
+        end is judged, and proofs are made, of the penalised loss. Theorems, which are about
+        training without it, are left out.
     seconds : float
         Budget of each long stage; a stage that needs more is cut short or left out, which the
         verdict says.
@@ -268,7 +268,7 @@ def _gather(
         optimum=optimum,
         small=small,
         large=bigger,
-        certificates=() if idle else make_certificates(problem, run, point, optimum),
+        certificates=() if idle else make_certificates(problem, run, point, optimum, penalised),
         claims=claims or (),
         skipped=stages.skipped,
         penalised=penalised,

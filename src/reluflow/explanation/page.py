@@ -331,7 +331,7 @@ def _proofs(page: Page, e: Explanation) -> None:
     if e.certificates:
         page.text(
             "Each is a file in the folder certificates. PROVED: it holds the data and a proof, "
-            "every step of which reluflow.check_certificate (one file, for a bare Python) repeats "
+            "every step of which reluflow.check_certificate (two files, for a bare Python) repeats "
             "in exact arithmetic. CHECKED: numerical only."
         )
         page.table(

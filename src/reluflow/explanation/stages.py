@@ -29,6 +29,7 @@ from reluflow.explanation.settings import (
     search_method,
     too_large,
 )
+from reluflow.explanation.weight_decay import PenalisedEnd, decay_certificates
 from reluflow.gradientflow.warm import NOTE, FlowKernels
 from reluflow.landscape.align import Alignment
 from reluflow.landscape.estimate import ENTRIES, estimated_directions
@@ -218,6 +219,7 @@ def make_certificates(
     run: Trajectory,
     point: Stationarity | None,
     optimum: MinNorm | NetworkMargin | None,
+    penalised: PenalisedEnd | None,
 ) -> tuple[Certificate, ...]:
     """Checkable statements about the end and the optimum, those that hold."""
     from reluflow.optimum.certificate import (
@@ -227,9 +229,9 @@ def make_certificates(
         point_certificate,
     )
 
-    found: list[Certificate | None] = []
     if run.settings.get("weight_decay"):
-        return ()
+        return () if penalised is None else decay_certificates(problem, run.final, penalised)
+    found: list[Certificate | None] = []
     if problem.loss.margin:
         kinds = ["kkt-margin"] if run.final.m * problem.n <= KKT_ENTRIES else []
         kinds += ["max-margin-linear"] if problem.X.size <= LINEAR else []

@@ -1,4 +1,4 @@
-"""What an explanation says where weights decay: the end of the penalised loss, and the best one."""
+"""What an explanation says and proves where weights decay: of the penalised loss and its least."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from reluflow.explanation.settings import can_optimise
 from reluflow.network import Network
+from reluflow.optimum.certificate_file import Certificate
 from reluflow.optimum.penalised_stationarity import PenalisedStationarity, penalised_stationarity
 from reluflow.optimum.ridge import Ridge, ridge
 from reluflow.problem import Problem
@@ -26,11 +27,31 @@ class PenalisedEnd:
     point: PenalisedStationarity
     best: Ridge | None
 
+    @property
+    def excess(self) -> float:
+        """How far the end is above the bound on every network, relatively; 0 without a bound."""
+        if self.best is None or not self.best.lower_bound > 0.0:
+            return 0.0
+        return self.point.value / self.best.lower_bound - 1.0
+
 
 def judge_end(problem: Problem, net: Network, weight_decay: float) -> PenalisedEnd:
     """Stationarity of the penalised loss at ``net``, and its least value where that is searched."""
     point = penalised_stationarity(problem, net, weight_decay, tol=RESTS)
     return PenalisedEnd(point, ridge(problem, weight_decay) if can_optimise(problem) else None)
+
+
+def decay_certificates(
+    problem: Problem, net: Network, end: PenalisedEnd
+) -> tuple[Certificate, ...]:
+    """Proofs of the least penalised loss (at the end, if it reaches it), and of a better neuron."""
+    from reluflow.optimum.certificate import not_best_certificate, ridge_certificate
+
+    made = [not_best_certificate(problem, net, end.point)]
+    if end.best is not None:
+        reached = net if end.excess <= REACHED else None
+        made.append(ridge_certificate(problem, end.best, reached))
+    return tuple(certificate for certificate in made if certificate is not None)
 
 
 def decay_words(e: Explanation) -> str:
@@ -52,14 +73,20 @@ def decay_words(e: Explanation) -> str:
             f"{number(point.gain)}."
         )
     elif point.kind == "not stationary":
-        lines.append(f"It is not at rest yet (relative residual {point.relative:.1e}).")
+        lines.append("It is not at rest yet.")
     elif point.kind == "global minimum":
-        lines.append("No network of any width has a smaller one: max |G| is the decay itself.")
+        lines.append("No network of any width has a smaller one.")
+    lines.append(
+        "Its relative distance to the KKT conditions of the penalised loss is "
+        f"{point.relative:.1e}, its max |G| is {number(point.escape / decay)} times the decay "
+        "(1 at the best)."
+    )
     if best is not None:
-        excess = point.value / best.lower_bound - 1.0 if best.lower_bound > 0.0 else 0.0
+        below = 100.0 * (1.0 - best.value / point.value) if point.value > 0.0 else 0.0
         size = count(best.network.m, "neuron") if best.norm2 > 0.0 else "no neuron"
         bound = "" if best.exact else f" (found; at least {number(best.lower_bound)})"
-        same = "which the end reaches" if excess <= REACHED else f"{100 * excess:.3g} % below it"
+        reached = e.penalised.excess <= REACHED
+        same = "which the end reaches" if reached else f"{below:.3g} % below that of the end"
         lines.append(
             f"The least penalised loss of any network is {number(best.value)}{bound}, with {size}, "
             f"{same}."

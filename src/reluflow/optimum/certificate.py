@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, decay_rate
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
@@ -25,6 +25,7 @@ from reluflow.optimum.certificate_file import (
 )
 from reluflow.optimum.max_margin import max_margin
 from reluflow.optimum.min_norm import min_norm
+from reluflow.optimum.penalised_stationarity import penalised_stationarity
 from reluflow.optimum.proofs.attempt import above, below, prove, sides_of
 from reluflow.optimum.proofs.ends import gradient_certificate, kkt_certificate, point_certificate
 from reluflow.optimum.proofs.optima import (
@@ -33,6 +34,8 @@ from reluflow.optimum.proofs.optima import (
     norm_certificate,
     optimum_certificate,
 )
+from reluflow.optimum.proofs.ridge import not_best_certificate, ridge_certificate
+from reluflow.optimum.ridge import ridge
 from reluflow.optimum.stationarity import Stationarity, stationarity
 from reluflow.problem import Problem
 
@@ -42,19 +45,25 @@ __all__ = [
     "kkt_certificate",
     "margin_certificate",
     "norm_certificate",
+    "not_best_certificate",
     "optimum_certificate",
     "point_certificate",
     "read_certificate",
+    "ridge_certificate",
     "write_certificate",
 ]
 
 MOST, MOST_PLANE = 200, 600  # entries of X up to which optima are searched unasked; in the plane
+DECAYED = ("ridge", "ridge-not-best")  # kinds about the penalised loss
 TIME_WIDTH = 1e-13  # relative width of the bounds of times
 
 
 @check_arguments
 def certificates(
-    problem: Problem, net: Network | None = None, kinds: Iterable[str] | None = None
+    problem: Problem,
+    net: Network | None = None,
+    kinds: Iterable[str] | None = None,
+    weight_decay: float = 0.0,
 ) -> list[Certificate]:
     """Make the certificates that apply to a problem and a network.
 
@@ -79,10 +88,11 @@ def certificates(
         "max-margin-network" and "min-norm" is the best one known, which need not be ``net``;
         "margin-optimum" is about ``net`` itself, and only made when it is proved.
     """
+    decay = decay_rate(weight_decay)
     if net is not None:
         net.check_fits(problem.d)
     if kinds is None:
-        wanted = _usual(problem, net)
+        wanted = _usual(problem, net, decay)
     else:
         wanted = list(kinds)
         for kind in wanted:
@@ -97,8 +107,17 @@ def certificates(
             made.append(margin_certificate(problem, max_margin(problem)))
         elif kind == "min-norm":
             made.append(norm_certificate(problem, min_norm(problem)))
+        elif kind in DECAYED and not decay:
+            raise ReluflowError(
+                f"a {kind} certificate is about weight decay: pass weight_decay > 0"
+            )
+        elif kind == "ridge":
+            made.append(ridge_certificate(problem, ridge(problem, decay), net))
         elif net is None:
             raise ReluflowError(f"a {kind} certificate is about a network: pass net")
+        elif kind == "ridge-not-best":
+            better = penalised_stationarity(problem, net, decay)
+            made.append(not_best_certificate(problem, net, better))
         elif kind == "kkt-margin":
             made.append(kkt_certificate(problem, net))
         elif kind == "gradient":
@@ -114,8 +133,10 @@ def certificates(
     return [certificate for certificate in made if certificate is not None]
 
 
-def _usual(problem: Problem, net: Network | None) -> list[str]:
+def _usual(problem: Problem, net: Network | None, decay: float) -> list[str]:
     small = problem.X.size <= (MOST_PLANE if problem.d <= 2 else MOST)
+    if decay:
+        return (["ridge"] if small else []) + (["ridge-not-best"] if net is not None else [])
     if problem.loss.margin:
         optima = ["max-margin-linear"] + (["max-margin-network"] if small else [])
         return optima if net is None else ["kkt-margin", *optima]

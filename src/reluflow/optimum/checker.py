@@ -2,37 +2,49 @@ r"""Proves or rejects a certificate: exact arithmetic, no tolerance, nothing but
 
     python checker.py certificate.json
 
-A float is the rational number that it is; sums, products and comparisons are exact (python-flint
-does them where installed, `fractions` otherwise: the verdict is the same). Roots and exponentials
-are enclosed. What is not shown is rejected; nothing raises. The docstring of each kind is what it
-states; docs/certificates.md says why these steps show it.
+runs it by itself, with exact.py (rational numbers, enclosures) beside it. A float is the rational
+number that it is; sums, products and comparisons are exact (python-flint does them where installed,
+`fractions` otherwise: the verdict is the same). Roots, exponentials and logarithms are enclosed.
+What is not shown is rejected; nothing raises. The docstring of each kind is what it states;
+docs/certificates.md says why these steps show it.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import math
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from operator import mul
 from typing import Any
 
-Q: Any = Fraction
-try:
-    from flint import fmpq
+if not __package__:  # run by itself
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    sys.modules["reluflow.optimum.exact"] = importlib.import_module("exact")
 
-    Q = fmpq
-except ImportError:
-    pass
+from reluflow.optimum.exact import (
+    HALF,
+    ONE,
+    ZERO,
+    Ball,
+    Q,
+    Reject,
+    entropy,
+    exponential,
+    fraction,
+    log_one_plus,
+    nearest,
+    root,
+)
 
 FORMAT = "reluflow-certificate-2"
 LARGEST = 2.0**300  # numbers above it, or below its inverse, are refused before any arithmetic
 MOST_ENTRIES, MOST_PRODUCTS = 1_000_000, 5_000_000
-ZERO, ONE, HALF = Q(0), Q(1), Q(1, 2)
+SERIES = 200  # products that the exponentials and logarithms of one sample count as
 _NET, _DUAL, _ROOT = "W:md a:m", "dual:n tree:t slopes:hn", "radius:v inverse:vv"
 _POINT = (
     f"{_NET} place:md leader:m share:m free_neuron:f free_entry:f row_neuron:e row_index:e "
@@ -45,6 +57,8 @@ KINDS = {
     "margin-optimum": f"{_NET} {_DUAL}",
     "kkt-margin": f"{_NET} group:m share:m sign:b active:k pattern:bk center:v {_ROOT}",
     "min-norm": f"{_NET} {_DUAL}",
+    "ridge": f"{_NET} {_DUAL}",
+    "ridge-not-best": f"{_NET} vector:d",
     "gradient": _NET,
     "stationary": _POINT,
     "spurious-minimum": f"{_POINT} vector:d",
@@ -52,86 +66,6 @@ KINDS = {
     "global-minimum": _NET,
     "algorithm1": f"{_NET} order:j fitted:jn time_lower:j time_upper:j loss_lower:p loss_upper:p",
 }
-
-
-class Reject(Exception):
-    """A step of a proof that does not go through."""
-
-
-def fraction(x: Any) -> Fraction:
-    """A rational number of either library as a Fraction."""
-    return x if isinstance(x, Fraction) else Fraction(int(x.p), int(x.q))
-
-
-def nearest(x: Any) -> float:
-    """The nearest float, for display alone."""
-    try:
-        return float(fraction(x))
-    except OverflowError:
-        return math.inf if x > 0 else -math.inf
-
-
-def root(x: Any) -> Ball:
-    """Encloses the square root of x >= 0 between neighbours, 2^-200 / denominator apart."""
-    f = fraction(x)
-    low = math.isqrt((f.numerator * f.denominator) << 400)
-    return Ball(Q(2 * low + 1, f.denominator << 201), Q(1, f.denominator << 201))
-
-
-def exponential(x: Any) -> Ball:
-    """Encloses e^x, x <= 600, by its series in whole multiples of 2^-1500.
-
-    Each of the 2000 terms is off by 2 of these, times at most e^600 < 2^866 until the end; the
-    terms left out are smaller still. All is less than 2^-300.
-    """
-    if x > 600:
-        raise Reject("an exponential is beyond e^600")
-    if x < -600:
-        return Ball.between(ZERO, exponential(Q(-600)).hi)
-    f, total, term = fraction(x), 0, 1 << 1500
-    argument = (f.numerator << 1500) // f.denominator
-    for i in range(1, 2000):
-        total, term = total + term, (term * argument >> 1500) // i
-    return Ball(Q(total, 1 << 1500), Q(1, 1 << 300))
-
-
-def log_one_plus(x: Ball) -> Ball:
-    """Encloses log(1 + x), x > 0: a float's guess is widened, and confirmed by exponentials."""
-    if x.hi < Q(1, 1 << 200):
-        return Ball.between(ZERO, x.hi)
-    guess = Q(*math.log1p(nearest(x.mid)).as_integer_ratio())
-    low, high = guess * (1 - Q(1, 1 << 45)), guess * (1 + Q(1, 1 << 45))
-    if not exponential(low).hi <= 1 + x.lo or not 1 + x.hi <= exponential(high).lo:
-        raise Reject("a logarithm is not enclosed")
-    return Ball.between(low, high)
-
-
-class Ball:
-    """Every number within `rad` of `mid`."""
-
-    __slots__ = ("mid", "rad")
-
-    def __init__(self, mid: Any, rad: Any = ZERO) -> None:
-        self.mid, self.rad = mid, rad
-
-    @classmethod
-    def between(cls, low: Any, high: Any) -> Ball:
-        """Every number from low to high."""
-        return cls((low + high) * HALF, (high - low) * HALF)
-
-    lo = property(lambda self: self.mid - self.rad)
-    hi = property(lambda self: self.mid + self.rad)
-
-    def __add__(self, other: Any) -> Ball:
-        o = other if isinstance(other, Ball) else Ball(other)
-        return Ball(self.mid + o.mid, self.rad + o.rad)
-
-    def __mul__(self, other: Any) -> Ball:
-        o = other if isinstance(other, Ball) else Ball(other)
-        rad = abs(self.mid) * o.rad + self.rad * (abs(o.mid) + o.rad)
-        return Ball(self.mid * o.mid, rad)
-
-    __radd__, __rmul__ = __add__, __mul__
 
 
 @dataclass(frozen=True)
@@ -313,6 +247,7 @@ class Case:
             if self.square:
                 total += (each + -t) * (each + -t) * HALF
             else:
+                self.spend(SERIES)
                 ends = [exponential((each * -t).lo), exponential((each * -t).hi)]
                 term = Ball.between(ends[0].lo, ends[1].hi)
                 total += log_one_plus(term) if self.law == "logistic" else term
@@ -324,8 +259,8 @@ class Case:
         self.need("loss from below", low <= 0 or loss.lo >= low, "loss >= loss_lower", loss.lo, low)
         self.need("loss from above", loss.hi <= high, "loss <= loss_upper", loss.hi, high)
 
-    def gain_is(self, f: Sequence[Any], sign: Any, size: Any, gain: Any) -> None:
-        """One more neuron, at outputs f."""
+    def gain_is(self, f: Sequence[Any], sign: Any, size: Any, gain: Any, cost: Any = ZERO) -> None:
+        """One more neuron, at outputs f, of which `cost` is to be paid."""
         self.need("sign and size", abs(sign) == 1 and size > 0, "sign = +-1, size > 0")
         extra = [sign * size * self.phi(self.dot(self.array["vector"], x)) for x in self.X]
         if self.square:  # the difference is linear in f
@@ -334,7 +269,8 @@ class Case:
         else:
             fall = self.loss([Ball(v + g) for v, g in zip(f, extra, strict=True)]) * -ONE
             fall += self.loss([Ball(v) for v in f])
-        self.need("gain", fall.lo >= gain > 0, "the loss falls by gain > 0", fall.lo, gain)
+        least = fall.lo - cost
+        self.need("gain", least >= gain > 0, "the loss falls by gain > 0", least, gain)
 
     def not_global(self, loss_lower: Any, loss_upper: Any, sign: Any, size: Any, gain: Any) -> None:
         """loss in [{loss_lower}, {loss_upper}]; one more neuron lowers it by at least {gain}"""
@@ -409,6 +345,46 @@ class Case:
         ok = value > 0 < lower_bound
         self.need("dual value", ok, "<c, y> > error sum_k |c_k| and lower_bound > 0", value, ZERO)
         self.bound_G(c, value / lower_bound)
+
+    def penalised_within(self, decay: Any, value: Any) -> None:
+        self.need("weight decay", decay > 0, "weight_decay > 0", decay, ZERO)
+        got = self.loss([Ball(v) for v in self.f]) + self.norm2 * decay * HALF
+        ok = got.hi <= value
+        self.need("value", ok, "loss + (weight_decay/2) |theta|^2 <= value", got.hi, value)
+
+    def ridge(self, weight_decay: Any, value: Any, lower_bound: Any) -> None:
+        """the loss plus {weight_decay}/2 times the squared norm is <= {value} at the network, and
+        >= {lower_bound} for every network of any width"""
+        self.penalised_within(weight_decay, value)
+        self.step, c, total = (
+            "dual value",
+            self.array["dual"],
+            Ball(ZERO),
+        )  # the infimum of L(F) + <c, F> over all outputs F
+        for v, t in zip(c, self.y, strict=True):
+            p = v * t / self.kappa
+            if self.square:
+                total += v * t - v * v / (2 * self.kappa)
+                continue
+            ok = p >= 0 and (p <= 1 or self.law == "exponential")
+            if not ok:
+                raise Reject("the loss plus <c, F> is not bounded below")
+            self.spend(SERIES)
+            total += (
+                entropy(p) + (p if self.law == "exponential" else entropy(1 - p))
+            ) * self.kappa
+        ok = total.lo >= lower_bound
+        self.need("dual value", ok, "inf L + <c, .> >= lower_bound", total.lo, lower_bound)
+        self.bound_G(c, weight_decay)
+
+    def ridge_not_best(
+        self, weight_decay: Any, value: Any, sign: Any, size: Any, gain: Any
+    ) -> None:
+        """the loss plus {weight_decay}/2 times the squared norm is <= {value} at the network; one
+        more neuron lowers it by at least {gain}"""
+        self.penalised_within(weight_decay, value)
+        length = root(self.dot(self.array["vector"], self.array["vector"])).hi
+        self.gain_is(self.f, sign, size, gain, weight_decay * abs(size) * length)
 
     def bound_G(self, c: list[Any], B: Any) -> None:
         """|G_c(w)| <= B |w| for every w: by the sectors of the plane, else by the tree."""

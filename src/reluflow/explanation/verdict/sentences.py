@@ -28,6 +28,8 @@ _PROVED = {
     "max-margin-linear": "the largest margin of a hyperplane",
     "max-margin-network": "the largest margin of any network",
     "min-norm": "the least norm of a network that fits",
+    "ridge": "the least penalised loss of any network",
+    "ridge-not-best": "one more neuron would lower the penalised loss",
 }
 
 
@@ -158,8 +160,10 @@ def scale(e: Explanation) -> str:
 
 
 def _statement(c: Certificate) -> str:
-    """What is stated, with the distance rounded up."""
+    """What is stated, with the distance, or what is left between two bounds, rounded up."""
     near = f" (within {1.05 * c.claim['distance']:.1e})" if "distance" in c.claim else ""
+    if c.kind == "ridge" and "value" in c.claim:
+        near = f" (to {1.05 * (c.claim['value'] - c.claim['lower_bound']):.1e})"
     return _PROVED.get(c.kind, c.kind) + near
 
 

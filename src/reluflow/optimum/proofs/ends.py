@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Protocol
 
 import numpy as np
 
@@ -126,7 +127,7 @@ def _near(
         }
         arrays = {"W": W, "a": a, **proof}
         if spurious:
-            vector, more = _neuron(problem, found, near, widening)
+            vector, more = more_neuron(problem, found, near, widening)
             claim, arrays = {**claim, **more}, {**arrays, "vector": vector}
         kind = "spurious-minimum" if spurious else "stationary"
         made = make_certificate(kind, problem, claim, arrays, "PROVED")
@@ -173,14 +174,28 @@ def gradient_certificate(problem: Problem, net: Network) -> Certificate | None:
     return make_certificate("gradient", problem, {"loss": loss, "norm": norm}, arrays, "CHECKED")
 
 
-def _neuron(
-    problem: Problem, found: Stationarity, f: Array, widening: float
+class Addition(Protocol):
+    """A neuron worth adding."""
+
+    @property
+    def vector(self) -> Array: ...
+    @property
+    def sign(self) -> int: ...
+    @property
+    def size(self) -> float: ...
+
+
+def more_neuron(
+    problem: Problem, found: Addition, f: Array, widening: float, cost: float = 0.0
 ) -> tuple[Array, dict[str, float]]:
-    """The neuron worth adding, and what it gains at outputs f, rounded down."""
+    """The neuron worth adding, and what it gains at outputs f, rounded down.
+
+    ``cost`` is what a neuron of size 1 costs under weight decay.
+    """
     vector = tidy(found.vector / np.linalg.norm(found.vector))
     p = problem.X @ vector
     extra = found.sign * found.size * np.maximum(p, problem.leak * p)
-    gain = float(problem.value(f)) - float(problem.value(f + extra))
+    gain = float(problem.value(f)) - float(problem.value(f + extra)) - cost * found.size
     claim = {"sign": float(found.sign), "size": found.size, "gain": gain * (1.0 - widening)}
     return vector, claim
 
@@ -191,13 +206,13 @@ def _gain(problem: Problem, found: Stationarity, W: Array, a: Array) -> Certific
     f = outputs_of(problem, W, a)
     loss = float(problem.value(f))
     for widening in WIDENINGS if is_small(problem, a) else ():
-        vector, claim = _neuron(problem, found, f, widening)
+        vector, claim = more_neuron(problem, found, f, widening)
         bounds = {"loss_lower": loss * (1.0 - widening), "loss_upper": loss * (1.0 + widening)}
         arrays = {"W": W, "a": a, "vector": vector}
         made = prove("not-global", problem, {**bounds, **claim}, arrays)
         if made is not None:
             return made
-    vector, claim = _neuron(problem, found, f, 0.0)
+    vector, claim = more_neuron(problem, found, f, 0.0)
     arrays, claim = {"W": W, "a": a, "vector": vector}, {"loss": loss, **claim}
     return (
         make_certificate("not-global", problem, claim, arrays, "CHECKED")

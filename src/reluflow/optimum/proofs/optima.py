@@ -108,7 +108,7 @@ class _Builder:
         return True
 
 
-def _without_noise(problem: Problem, dual: Array) -> Array:
+def without_noise(problem: Problem, dual: Array) -> Array:
     """The multipliers, those that act by less than 1e-13 of the largest left out."""
     acts = np.abs(dual) * problem.norms
     return tidy(np.where(acts > 1e-13 * acts.max(initial=0.0), dual, 0.0))
@@ -136,7 +136,7 @@ def margin_certificate(problem: Problem, found: NetworkMargin) -> Certificate | 
     if found.network is None or found.gap > GAP * found.margin:
         return None
     W, a, _ = plain_weights(found.network)
-    dual = _without_noise(problem, found.dual)
+    dual = without_noise(problem, found.dual)
     margin = below(exact_margin(problem, W, a))
     for widening in WIDENINGS if margin > 0.0 else ():
         upper = max(found.upper_bound, margin) * (1.0 + widening)
@@ -183,7 +183,7 @@ def _duals(problem: Problem, W: Array, a: Array) -> list[Array]:
     f = exact_outputs(problem.X, W, a, problem.leak)
     q = [Fraction(t) * v for t, v in zip(problem.y.tolist(), f, strict=True)]
     equal = np.array([1.0 if v == min(q) else 0.0 for v in q])
-    return [equal, _without_noise(problem, max_margin(problem).dual)]
+    return [equal, without_noise(problem, max_margin(problem).dual)]
 
 
 def norm_certificate(problem: Problem, found: MinNorm) -> Certificate | None:
@@ -191,7 +191,7 @@ def norm_certificate(problem: Problem, found: MinNorm) -> Certificate | None:
     if found.network is None or found.gap > GAP * found.norm2 or not found.dual.any():
         return None
     W, a, _ = plain_weights(found.network)
-    dual = _without_noise(problem, found.dual)
+    dual = without_noise(problem, found.dual)
     f = exact_outputs(problem.X, W, a, problem.leak)
     error = above(max(abs(v - Fraction(t)) for v, t in zip(f, problem.y.tolist(), strict=True)))
     norm2 = above(exact_norm2(W, a))
