@@ -116,12 +116,12 @@ class Page:
         """A list with bullets."""
         return self._add("<ul>" + "".join(f"<li>{self._words(i)}</li>" for i in items) + "</ul>")
 
-    def links(self, targets: Mapping[str, str]) -> Page:
-        """A row of links, name to address."""
+    def links(self, targets: Mapping[str, str], rows: bool = False) -> Page:
+        """Links, name to address, in a line or one below the other."""
         made = (
             f'<a href="{escape(to, quote=True)}">{escape(name)}</a>' for name, to in targets.items()
         )
-        return self._add(f"<nav>{''.join(made)}</nav>")
+        return self._add(f"<nav>{('<br>' if rows else '').join(made)}</nav>")
 
     def figure(
         self, figure: Picture | Panel, caption: str = "", alts: Sequence[str] | None = None
