@@ -28,7 +28,15 @@ DEVICES = ("cpu", "cuda", "auto")
 class Reproduction:
     """What was reproduced: figures, verdicts of further claims, and the page that shows both.
 
-    ``left_out`` are drawings of the papers that hold no data to reproduce.
+    Attributes
+    ----------
+    figures : tuple of Figure
+    verdicts : tuple of Verdict
+        Of claims beside those that the figures show.
+    page : Path
+        The page with both.
+    left_out : tuple of Sketch
+        Drawings of the papers that hold no data to reproduce.
     """
 
     figures: tuple[Figure, ...]
@@ -85,6 +93,10 @@ def reproduce(
         One display for the whole job.
     say : bool
         Whether to name each finished part on standard error.
+
+    Returns
+    -------
+    Reproduction
     """
     if size not in SIZES:
         raise ReluflowError(f"size must be one of {', '.join(SIZES)}, got {size!r}")

@@ -27,6 +27,8 @@ class Table:
 
     Attributes
     ----------
+    rows : method
+        All rows, in the order of the points.
     path : Path or None
         The file; None if the sweep was kept in memory.
     title : mapping

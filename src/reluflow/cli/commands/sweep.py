@@ -118,7 +118,9 @@ def show(
         differing, same = split_constant(frame)
         print(differing.to_string(index=False, float_format=lambda v: f"{v:.4g}"))
         if same:
-            print("the same in every row: " + ", ".join(f"{k} {_short(v)}" for k, v in same.items()))
+            print(
+                "the same in every row: " + ", ".join(f"{k} {_short(v)}" for k, v in same.items())
+            )
     if counts["failed"]:
         print(f"the first failure: {_first_failure(found)}")
 
