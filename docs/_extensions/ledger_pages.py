@@ -19,6 +19,7 @@ from sphinx.errors import ExtensionError
 
 MADE = Path("_made/papers")
 SOURCES = "source"
+WIDE = "html_theme.sidebar_secondary.remove: true"  # tables and code take the whole page
 
 
 def checked_claims(out: Path) -> dict[str, Any]:
@@ -78,7 +79,8 @@ def write_sources(folder: Path, modules: set[str]) -> None:
     (folder / SOURCES).mkdir(exist_ok=True)
     for module in modules:
         path = root / f"{module.replace('.', '/')}.py"
-        text = f"---\norphan: true\n---\n\n# {module}\n\n```python\n{path.read_text()}```\n"
+        head = f"---\norphan: true\n{WIDE}\n---\n\n# {module}\n\n"
+        text = f"{head}```python\n{path.read_text()}```\n"
         write_if_new(folder / SOURCES / f"{module}.md", text)
 
 
@@ -159,6 +161,7 @@ def paper_page(paper: str, found: dict[str, Any], folder: Path) -> str:
         s: sum(v["status"] == s for v in mine) for s in dict.fromkeys(v["status"] for v in mine)
     }
     lines = [
+        f"---\n{WIDE}\n---\n",
         f"# {paper}: {title}",
         "",
         f"{authors}. [The paper]({link}).",
