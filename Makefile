@@ -7,8 +7,9 @@ BIN    := $(VENV)/bin
 OUT    ?= out
 TORCH  := torch==2.13.0
 
-# the site, in docs/_build/html: checks of the papers, tutorials and gallery are run (ten minutes)
-.PHONY: all docs linkcheck test slow nightly chaos mutants lint format bench clean clean-kernels
+# the site, in docs/_build/html: checks of the papers, tutorials and gallery are run (five minutes of
+# one core); links within the site are checked
+.PHONY: all docs test slow nightly chaos mutants lint format bench clean clean-kernels
 all: $(VENV)/.runtime
 	$(BIN)/reluflow explain three-points -o $(OUT)
 
@@ -57,9 +58,6 @@ $(VENV)/.torch: pyproject.toml | $(VENV)/bin/python
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
-
-linkcheck: $(VENV)/.docs
-	$(BIN)/python -m sphinx -b linkcheck docs docs/_build/linkcheck
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e ".[docs,torch]" "$(TORCH)"

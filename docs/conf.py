@@ -28,6 +28,7 @@ extensions = [
     "command_pages",
     "plain_bars",
     "ledger_pages",
+    "internal_links",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "**/README.rst", "tutorials/*", "gallery/*", "papers/README.md"]
@@ -50,6 +51,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # its page would load scripts from elsewhere
     "abort_on_example_error": True,
     "plot_gallery": "True",
     "reference_url": {"reluflow": None},
@@ -69,10 +71,9 @@ html_theme_options = {
     "logo": {"text": "reluflow"},
     "header_links_before_dropdown": 7,
     "show_prev_next": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "_made/papers/**": []},
+    "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-linkcheck_ignore = [r"https?://.*"]  # links within the site are checked, the world is not asked

@@ -19,34 +19,7 @@ from sphinx.errors import ExtensionError
 
 MADE = Path("_made/papers")
 SOURCES = "source"
-TITLES = {
-    "BF24": (
-        "Early alignment in two-layer networks training is a two-edged sword",
-        "Etienne Boursier, Nicolas Flammarion",
-        "https://arxiv.org/abs/2401.10791",
-    ),
-    "TLB26": (
-        "Mildly overparameterized ReLU networks on orthogonal data: incremental learning and "
-        "implicit bias",
-        "J. Town, B. Lewis and others",
-        "https://arxiv.org/abs/2605.27097",
-    ),
-    "MMV24": (
-        "Early neuron alignment in two-layer ReLU networks with small initialization",
-        "Hancheng Min, Enrique Mallada, René Vidal",
-        "https://arxiv.org/abs/2307.12851",
-    ),
-    "LLWA21": (
-        "Gradient descent on two-layer nets: margin maximization and simplicity bias",
-        "Kaifeng Lyu, Zhiyuan Li, Runzhe Wang, Sanjeev Arora",
-        "https://arxiv.org/abs/2110.13905",
-    ),
-    "TK24": (
-        "Simplicity bias of two-layer networks beyond linearly separable data",
-        "Nikita Tsoy, Nikola Konstantinov",
-        "https://arxiv.org/abs/2405.17299",
-    ),
-}
+WIDE = "html_theme.sidebar_secondary.remove: true"  # tables and code take the whole page
 
 
 def checked_claims(out: Path) -> dict[str, Any]:
@@ -106,7 +79,8 @@ def write_sources(folder: Path, modules: set[str]) -> None:
     (folder / SOURCES).mkdir(exist_ok=True)
     for module in modules:
         path = root / f"{module.replace('.', '/')}.py"
-        text = f"---\norphan: true\n---\n\n# {module}\n\n```python\n{path.read_text()}```\n"
+        head = f"---\norphan: true\n{WIDE}\n---\n\n# {module}\n\n"
+        text = f"{head}```python\n{path.read_text()}```\n"
         write_if_new(folder / SOURCES / f"{module}.md", text)
 
 
@@ -177,8 +151,9 @@ def figures(paper: str, found: list[dict[str, Any]], folder: Path) -> list[str]:
 def paper_page(paper: str, found: dict[str, Any], folder: Path) -> str:
     """One paper: title, claims, figures, readings."""
     from reluflow import ledger
+    from reluflow.papers.sources import SOURCES as PAPERS
 
-    title, authors, link = TITLES[paper]
+    title, authors, link = PAPERS[paper]
     verdicts = found["claims"] + [v for f in found["figures"] for v in f["verdicts"]]
     modules = {entry.id: entry.module for entry in ledger(paper)}
     mine = [v for v in verdicts if v["paper"] == paper]
@@ -186,6 +161,7 @@ def paper_page(paper: str, found: dict[str, Any], folder: Path) -> str:
         s: sum(v["status"] == s for v in mine) for s in dict.fromkeys(v["status"] for v in mine)
     }
     lines = [
+        f"---\n{WIDE}\n---\n",
         f"# {paper}: {title}",
         "",
         f"{authors}. [The paper]({link}).",
@@ -213,11 +189,12 @@ def paper_page(paper: str, found: dict[str, Any], folder: Path) -> str:
 def write_pages(app: Sphinx) -> None:
     """Write the five pages before the sources are read."""
     from reluflow import ledger
+    from reluflow.papers.sources import SOURCES as PAPERS
 
     folder = Path(app.srcdir) / MADE
     folder.mkdir(parents=True, exist_ok=True)
     found = checked_claims(Path(app.srcdir) / "_build" / "reproduction")
-    for paper in TITLES:
+    for paper in PAPERS:
         write_if_new(folder / f"{paper.lower()}.md", paper_page(paper, found, folder))
     firsts = {entry.module.split(",")[0].strip() for entry in ledger()}
     write_sources(folder, {module for module in firsts if "." in module})

@@ -5,6 +5,11 @@ class ReluflowError(ValueError):
     """Input that cannot be used; the message is one sentence a user can act on.
 
     It stays on one line, whatever it quotes of a file.
+
+    Parameters
+    ----------
+    message : object
+        What, expected, got, remedy.
     """
 
     def __init__(self, message: object = "") -> None:

@@ -57,7 +57,9 @@ def test_run_show_plot(tmp_path, here):
     summary = json.loads(out)["summary"]
     assert [row["init.m"] for row in summary] == [4, 8]
     assert all(row["points"] == 3 for row in summary)
-    assert "captured" in here("show", "small.parquet")[1]
+    shown = here("show", "small.parquet")[1]
+    assert "captured" in shown
+    assert "the same in every row: points 3" in shown
     _, out, errors = here("plot", "small.parquet")
     assert out.strip() == "wrote small.png", errors
     assert (tmp_path / "small.png").stat().st_size > 5000

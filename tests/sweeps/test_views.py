@@ -8,7 +8,7 @@ from reluflow.errors import ReluflowError
 from reluflow.plot.sweep import plot_sweep
 from reluflow.sweeps import sweep
 from reluflow.sweeps.experiments import jump_error, xor_capture
-from reluflow.sweeps.table import summary
+from reluflow.sweeps.table import split_constant, summary
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +78,18 @@ def test_summary_groups():
         summary(table, of=["z"])
     with pytest.raises(ReluflowError, match="between 0 and 1"):
         summary(table, quantiles=[2.0])
+
+
+def test_a_summary_shows_the_columns_that_differ():
+    table = sweep("helpers:draw", {"x": [0, 1], "y": [1, 2]}, seeds=2, executor="serial")
+    found = summary(table)
+    assert len(found) == 4  # by all swept fields
+    differing, same = split_constant(found)
+    assert {"x", "y"} <= set(differing)
+    assert same["points"] == 2
+    assert not set(same) & set(differing)
+    assert set(same) | set(differing) == set(found)
+    assert split_constant(found.head(1))[1] == {}
 
 
 def test_xor_capture_respects_the_union_bound_and_not_the_printed_one():

@@ -36,10 +36,25 @@ AS_PRINTED = "this clause fails as printed; the repaired form holds"
 class Entry:
     """One claim: what it says, what is known to come out, and its checks.
 
-    ``repaired`` is the form that holds where a printed clause does not, and ``hypotheses`` are
-    those printed with that clause, in full; ``slip`` is what is printed otherwise than meant
-    beside a statement that holds; ``numbers`` are anchors for tests; ``correction`` remarks on
-    them or on the expected outcome.
+    Attributes
+    ----------
+    id, paper, kind : str
+        Such as "BF24-L1", "BF24", "lemma".
+    statement : str
+        What it says, in our words.
+    expected : str
+        What is known to come out.
+    hypotheses : str
+        Those printed with a clause that does not hold as printed, in full.
+    repaired : str
+        The form that holds where a printed clause does not.
+    slip : str
+        What is printed otherwise than meant, beside a statement that holds.
+    numbers : str
+        Anchors for tests.
+    correction : str
+        Remarks on the numbers or on the expected outcome.
+    checks : tuple of Check
     """
 
     id: str

@@ -99,7 +99,16 @@ def equals(
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One assumption of a statement: ``ok`` True, False, or None when it cannot be checked."""
+    """One assumption of a statement.
+
+    Attributes
+    ----------
+    name : str
+    ok : bool or None
+        None where it cannot be checked.
+    detail : str
+        The numbers that decide.
+    """
 
     name: str
     ok: bool | None

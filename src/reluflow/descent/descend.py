@@ -103,8 +103,10 @@ def descend(
     progress : bool or "auto"
         Progress bar; "auto" shows it on a terminal.
     checkpoint : path, optional
-        File holding the whole state every ``checkpoint_seconds``: the same call resumes from it
-        after a kill and gives bit for bit the same result. It is removed at the end.
+        File holding the whole state: the same call resumes from it after a kill and gives bit for
+        bit the same result. It is removed at the end.
+    checkpoint_seconds : float
+        How often it is written.
 
     Returns
     -------

@@ -146,7 +146,7 @@ def explain(
             several = _explain_vectors(problem, settings, folder, progress, on_sentence)
             return cast(Explanation, several)
         kernels = FlowKernels(needed=lr is None and has_pull(problem))
-        with kernels, Progress(len(STAGES), "explain", progress, overall=True) as bar:
+        with kernels, Progress(len(STAGES), "explain", progress, overall=True, even=False) as bar:
             news = Announcer(on_sentence)
             found = _gather(problem, settings, folder, Stages(bar, kernels), news)
         news.announce_all(found.verdict)
@@ -167,7 +167,7 @@ def _explain_vectors(
 
     with (
         FlowKernels(needed=False) as kernels,
-        Progress(len(STAGES), "explain", progress, overall=True) as bar,
+        Progress(len(STAGES), "explain", progress, overall=True, even=False) as bar,
     ):
         news = Announcer(on_sentence)
         found = explain_vectors(problem, settings, Stages(bar, kernels), news.announce)

@@ -68,7 +68,7 @@ class Explanation(Shown):
     groups : directions that carry the network at the end
     comparison : predicted and simulated jumps
     seen : phases of the run where there is no prediction
-    point : stationarity of the end (square losses); kkt : its counterpart for margin losses
+    point, kkt : stationarity of the end (square losses), and its counterpart for margin losses
     optimum : the interpolator of least norm, or the largest margin of any network
     small : a small network that interpolates, where the run does not
     large : where the same start ends from weights of size 1

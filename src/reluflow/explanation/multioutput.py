@@ -453,6 +453,7 @@ def page_of(e: VectorExplanation) -> Page:
         f"{p.n:,} samples, {count(p.d, 'feature')}, {count(p.K, 'output')}, "
         f"{p.loss.name.replace('_', '-')} loss ({p.reduction}), leak {p.leak:g}; {s.m:,} neurons "
         f"from weights of size {s.scale:g} (seed {s.seed}), {how}.",
+        terms=True,
     )
     (_, lead), *rest = e.verdict
     page.text(lead, kind="lead")
@@ -479,7 +480,7 @@ def page_of(e: VectorExplanation) -> Page:
             for c in range(p.K)
         ]
         page.table(rows)
-    return page
+    return page.definitions()
 
 
 def _pairs_panel(e: VectorExplanation) -> Panel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,12 @@ from reluflow.plot.traces import (
     Trace,
 )
 from reluflow.problem.tables import to_file_units
-from reluflow.report.page import Page, verdict_rows
+from reluflow.report.page import Page, law_rows
 from reluflow.runtime.words import count, number, percent
 from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from reluflow.claims.verdict import Verdict
     from reluflow.explanation.end import Group
     from reluflow.explanation.explanation import Explanation
     from reluflow.explanation.unseen import Unseen
@@ -54,11 +56,14 @@ def page_of(e: Explanation) -> Page:
         f"{p.n:,} samples, {count(p.d, 'feature')}, {p.loss.name.replace('_', '-')} loss "
         f"({p.reduction}), leak {p.leak:g}; {s.m:,} neurons from weights of size {s.scale:g} "
         f"(seed {s.seed}), {how}. Samples are numbered from 0; times are those of gradient flow.",
+        terms=True,
     )
     if e.notes:
         page.text(" ".join(e.notes), kind="soft")
     (_, lead), *rest = e.verdict
     page.text(lead, kind="lead")
+    if e.failed:
+        page.text(_failures(e.failed), kind="lead bad")
     page.points([f"{topic}: {text}" for topic, text in rest])
     if e.skipped:
         page.heading("Not computed", 3)
@@ -67,7 +72,14 @@ def page_of(e: Explanation) -> Page:
     _jumps(page, e)
     _directions(page, e)
     _proofs(page, e)
-    return page
+    return page.definitions()
+
+
+def _failures(failed: Sequence[Verdict]) -> str:
+    """Claims of the papers that this run contradicts, for the top of the page."""
+    said = [f"{v.label} ({v.statement})" for v in failed]
+    verb = "FAILS" if len(said) == 1 else "FAIL"
+    return f"{count(len(said), 'claim').capitalize()} of the papers {verb} here: {'; '.join(said)}."
 
 
 def in_real_time(run: Trajectory) -> Trajectory:
@@ -348,4 +360,8 @@ def _proofs(page: Page, e: Explanation) -> None:
         page.text("None applies to this end.")
     if e.claims:
         page.heading("Theorems that apply here")
-        page.table(verdict_rows(e.claims))
+        page.text(
+            "Claims of the five papers whose hypotheses this run meets, or might meet; one that "
+            "several papers make is one row."
+        )
+        page.table(law_rows(e.claims))

@@ -75,8 +75,10 @@ def flow(
     t_end : float, optional
         Where to end, in the units of ``clock``; without it (and without ``stop``) the flow ends
         when it is stationary, or with ``clock="loss"`` when its direction has settled.
-    save : list of times, or a policy such as ``every(0.5)``; by default start and end.
-    observe : names or functions of (problem, network) to record.
+    save : list of times or policy
+        Where to record; a policy is such as ``every(0.5)``. By default start and end.
+    observe : names or functions, optional
+        What to record; functions are of (problem, network).
     states : bool, optional
         Whether to keep whole networks; by default only if nothing is observed.
     rtol : float, optional
@@ -106,11 +108,13 @@ def flow(
         lambda of the penalty (lambda/2) (|W|^2 + |a|^2) added to the loss, which adds -lambda w_j
         and -lambda a_j to the velocities; `stationary` is then that of the penalised loss, and
         recorded losses are those of the data alone. Needs ``clock="time"``.
-    max_steps, max_seconds : budgets.
+    max_steps, max_seconds : number, optional
+        Budgets; a run that has spent one ends there and says so.
     progress : bool or "auto"
     checkpoint : path, optional
-        Makes the run resumable after a kill, with a bit-identical continuation; it is written
-        every ``checkpoint_seconds``.
+        Makes the run resumable after a kill, with a bit-identical continuation.
+    checkpoint_seconds : float
+        How often it is written.
 
     Returns
     -------

@@ -100,7 +100,7 @@ class Loop:
             status = self._ended()
             self._record_present(status is not None)
         total = self.end if finite else self.max_steps
-        with Interrupt() as interrupt, Progress(total, "flow", show) as progress:
+        with Interrupt() as interrupt, Progress(total, "flow", show, even=finite) as progress:
             while status is None:
                 if interrupt.requested:
                     said = f"Interrupted at {time_in_words(mover)}."

@@ -223,7 +223,19 @@ def _lasting_repr(value: object) -> str:
 
 @check_arguments
 def loss_below(value: float | None = None, *, log: float | None = None) -> Stop:
-    """Stop when the loss reaches ``value``, or exp(``log``) for values no float holds."""
+    """Stop when the loss reaches a value.
+
+    Parameters
+    ----------
+    value : float, optional
+        Positive.
+    log : float, optional
+        Its logarithm instead, for values no float holds.
+
+    Returns
+    -------
+    Stop
+    """
     if (value is None) == (log is None):
         raise ReluflowError("loss_below takes a value or log=, one of the two")
     if value is not None and not value > 0:
@@ -233,13 +245,33 @@ def loss_below(value: float | None = None, *, log: float | None = None) -> Stop:
 
 @check_arguments
 def stationary(tol: float = 1e-10) -> Stop:
-    """Stop when the subgradient of minimal norm is below ``tol`` and no neuron grows."""
+    """Stop when the subgradient of minimal norm is small and no neuron grows.
+
+    Parameters
+    ----------
+    tol : float
+        What counts as small.
+
+    Returns
+    -------
+    Stop
+    """
     return Stationary(tol)
 
 
 @check_arguments
 def settled(tol: float = 1e-4) -> Stop:
-    """Stop when the direction of all weights has settled (losses with no minimum)."""
+    """Stop when the direction of all weights has settled (losses with no minimum).
+
+    Parameters
+    ----------
+    tol : float
+        Largest move of theta/|theta| while |theta| doubles.
+
+    Returns
+    -------
+    Stop
+    """
     return Settled(tol)
 
 

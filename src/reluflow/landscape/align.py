@@ -66,6 +66,8 @@ class Alignment(Shown):
 
     Attributes
     ----------
+    problem, pull, cosine, on_branch
+        What was asked for.
     direction : array (m, d)
         Limit of w/|w|; the zero vector for a neuron that ends at w = 0.
     growth : array (m,)
@@ -80,7 +82,11 @@ class Alignment(Shown):
     log_offset, log_gain : arrays (m,)
         log|w(t)| - growth * t in the limit, and the same less log|w(0)|.
     n_crossings, n_slides, n_branches, n_sign_changes : arrays (m,)
-        Numbers of events.
+        Numbers of events; ``counts`` has them as columns.
+    ends, counts : arrays
+        How each path ends, by its code in ``kernels.codes``, and its events by kind.
+    given : extremal vectors, optional
+        To which destinations are assigned.
     paths : Paths
         The events themselves; empty unless asked for.
     growing, dead, anti_aligned, resting, unresolved : masks (m,)

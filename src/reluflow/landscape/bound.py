@@ -34,9 +34,24 @@ Expand = Callable[[Nodes, float], tuple[Nodes, Array, Array]]
 
 @dataclass(frozen=True, eq=False)
 class MaxG:
-    """value <= max over the unit sphere <= upper_bound; value is reached at the unit `vector`.
+    """The maximum of G, of -G or of |G| over the unit sphere, from below and from above.
 
-    exact: the two differ by at most `gap` times sum_k |c_k| |x_k|. sign: +1 for G, -1 for -G.
+    Attributes
+    ----------
+    value : float
+        Reached at `vector`.
+    vector : array, shape (d,)
+        Of norm 1.
+    sign : int
+        +1 where it is G that is large there, -1 where it is -G.
+    upper_bound : float
+        No direction has more.
+    exact : bool
+        Value and bound differ by at most `gap` times sum_k |c_k| |x_k|.
+    method : str
+        How it was found.
+    nodes : int
+        Boxes or patterns that were looked at.
     """
 
     value: float

@@ -175,8 +175,19 @@ def axis_start(
 ) -> Network:
     """Four balanced neurons along e1, e2, -e1, -e2 (TK24's explicit starts, Figures 1, 5-7).
 
-    ``scales`` are the norms, ``signs`` the signs of the outer weights: by default +1 on the
-    first axis and -1 on the second, the labels of :func:`reluflow.datasets.symmetric_xor`.
+    Parameters
+    ----------
+    problem : Problem
+        With at least two features.
+    scales : sequence of four numbers
+        The norms.
+    signs : sequence of four numbers
+        Signs of the outer weights: by default +1 on the first axis and -1 on the second, the
+        labels of :func:`reluflow.datasets.symmetric_xor`.
+
+    Returns
+    -------
+    Network
     """
     size = np.asarray(scales, dtype=float)
     sign = np.asarray(signs, dtype=float)

@@ -133,6 +133,10 @@ def write_certificate(certificate: Certificate, path: str | os.PathLike[str]) ->
     certificate : Certificate
     path : path
         Usually ending in ``.json``; an existing file is replaced.
+
+    Returns
+    -------
+    Path
     """
     target = Path(path)
     if not target.parent.is_dir():

@@ -81,7 +81,19 @@ class Check:
 
 @dataclass
 class Report:
-    """What `check_certificate` found: `ok` only when every step went through."""
+    """What `check_certificate` found: `ok` only when every step went through.
+
+    Attributes
+    ----------
+    kind : str
+        Of the certificate.
+    checks : list of Check
+        Each step: what it measured, against what, and whether it went through.
+    statement : str
+        What is proved, in words.
+    cost : int
+        Products of rational numbers.
+    """
 
     kind: str
     checks: list[Check] = field(default_factory=list)
@@ -109,7 +121,20 @@ class Report:
 def check_certificate(
     file: str | os.PathLike[str], X: Any = None, y: Any = None, max_bytes: int = 1 << 28
 ) -> Report:
-    """Prove or reject a certificate file of at most max_bytes, about X and y where given."""
+    """Prove or reject a certificate file.
+
+    Parameters
+    ----------
+    file : path
+    X, y : array, optional
+        Data that it must be about; without them, those in the file.
+    max_bytes : int
+        Larger files are rejected unread.
+
+    Returns
+    -------
+    Report
+    """
     try:
         if (size := os.stat(file).st_size) > max_bytes:
             raise Reject(f"{size} bytes are more than max_bytes={max_bytes}")

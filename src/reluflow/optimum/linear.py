@@ -18,13 +18,26 @@ WORKING = 64  # samples with which the search for the support starts, at most
 
 @dataclass(frozen=True, eq=False)
 class LinearMargin(Shown):
-    """margin <= max over unit w of min_k y_k <w, x_k> <= upper_bound.
+    """The largest margin of a hyperplane through the origin, and a bound that meets it.
 
-    margin: reached by the unit vector `w`. dual (n,): weights l >= 0 with sum 1;
-    upper_bound = |sum_k l_k y_k x_k|. support: samples with l_k > 0. status: "optimal", "gap left"
-    (margin and bound differ by more than 1e-8 of the bound) or "infeasible": no hyperplane through
-    the origin separates, margin and w are 0, and the bound, which `dual` proves, is 0 up to
-    rounding.
+    ``margin <= max over unit w of min_k y_k <w, x_k> <= upper_bound``.
+
+    Attributes
+    ----------
+    margin : float
+        Reached by `w`.
+    upper_bound : float
+        |sum_k l_k y_k x_k| for the weights l of `dual`.
+    w : array, shape (d,)
+        Of norm 1; 0 where nothing separates.
+    dual : array, shape (n,)
+        Weights l >= 0 with sum 1.
+    support : array
+        Samples with l_k > 0.
+    status : str
+        "optimal", "gap left" (margin and bound differ by more than 1e-8 of the bound) or
+        "infeasible": no hyperplane through the origin separates, and the bound, which `dual`
+        proves, is 0 up to rounding.
     """
 
     margin: float

@@ -21,13 +21,22 @@ from reluflow.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class NetworkMargin(Shown):
-    """margin <= largest normalised margin of a network of any width <= upper_bound.
+    """The largest normalised margin of a network of any width, from below and from above.
 
-    margin: min_k y_k f(x_k) / (|W|^2 + |a|^2) of `network`, which is scaled to have the minimum 1;
-    network None and margin 0 when no network has a positive one. dual (n,): multipliers l >= 0
-    with sum 1; upper_bound = max |G_(l y)| / 2. gap: upper_bound - margin; exact: the gap is below
-    1e-8 of the bound. rounds, cones: programs solved, and cones in the last one. status:
-    "optimal", "gap left" or "infeasible".
+    Attributes
+    ----------
+    margin : float
+        min_k y_k f(x_k) / (|W|^2 + |a|^2) of `network`; 0 when none is positive.
+    upper_bound : float
+        max |G_(l y)| / 2 for the multipliers l of `dual`: no network exceeds it.
+    network : Network or None
+        Scaled so that min_k y_k f(x_k) is 1; None when no network has a positive margin.
+    dual : array, shape (n,)
+        Multipliers l >= 0 with sum 1.
+    rounds, cones : int
+        Programs solved, and cones in the last one.
+    status : str
+        "optimal" (the gap is below 1e-8 of the bound), "gap left" or "infeasible".
     """
 
     margin: float

@@ -23,12 +23,24 @@ with its error."""
 
 @dataclass(frozen=True, eq=False)
 class MinNorm(Shown):
-    """lower_bound <= least squared norm of an interpolating network <= norm2.
+    """The least squared norm of a network that fits every label, from above and from below.
 
-    norm2, network: |W|^2 + |a|^2 of the network found, None when there is none; error: its largest
-    |f(x_k) - y_k|. dual (n,): a pull c with max |G_c| <= 1 whose 2 <c, y> is `lower_bound`. gap:
-    norm2 - lower_bound; exact: the gap is below 1e-8 of norm2. rounds, cones: programs solved,
-    and cones in the last one. status: "optimal", "gap left" or "infeasible".
+    Attributes
+    ----------
+    norm2 : float
+        |W|^2 + |a|^2 of `network`.
+    lower_bound : float
+        No network that fits has less.
+    network : Network or None
+        The one found; None when there is none.
+    dual : array, shape (n,)
+        A pull c with max |G_c| <= 1 whose 2 <c, y> is `lower_bound`.
+    error : float
+        Largest |f(x_k) - y_k| of `network`.
+    rounds, cones : int
+        Programs solved, and cones in the last one.
+    status : str
+        "optimal" (the gap is below 1e-8 of norm2), "gap left" or "infeasible".
     """
 
     norm2: float

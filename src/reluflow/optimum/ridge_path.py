@@ -108,6 +108,10 @@ def ridge_path(
         Relative accuracy of the kinks between them.
     sign, budget, rng
         As for `ridge`.
+
+    Returns
+    -------
+    RidgePath
     """
     if not 0.0 < smallest < 1.0:
         raise ReluflowError(f"smallest must lie strictly between 0 and 1, got {smallest!r}")

@@ -12,11 +12,12 @@ from pathlib import Path
 from reluflow.checks import check_arguments
 from reluflow.claims.claim import SIZES, Check
 from reluflow.claims.ledger import PAPERS, ledger
-from reluflow.claims.verdict import Verdict, count_statuses
+from reluflow.claims.verdict import Status, Verdict, count_statuses
 from reluflow.errors import ReluflowError
 from reluflow.papers.catalogue import Sketch, all_figures, select_figures, sketches_of
 from reluflow.papers.figure import Figure, Spec
 from reluflow.papers.parts import Row, figure_in, run_parts, verdict_in
+from reluflow.papers.sources import SOURCES
 from reluflow.report.page import Page, verdict_rows
 from reluflow.runtime import Progress
 
@@ -27,7 +28,15 @@ DEVICES = ("cpu", "cuda", "auto")
 class Reproduction:
     """What was reproduced: figures, verdicts of further claims, and the page that shows both.
 
-    ``left_out`` are drawings of the papers that hold no data to reproduce.
+    Attributes
+    ----------
+    figures : tuple of Figure
+    verdicts : tuple of Verdict
+        Of claims beside those that the figures show.
+    page : Path
+        The page with both.
+    left_out : tuple of Sketch
+        Drawings of the papers that hold no data to reproduce.
     """
 
     figures: tuple[Figure, ...]
@@ -84,6 +93,10 @@ def reproduce(
         One display for the whole job.
     say : bool
         Whether to name each finished part on standard error.
+
+    Returns
+    -------
+    Reproduction
     """
     if size not in SIZES:
         raise ReluflowError(f"size must be one of {', '.join(SIZES)}, got {size!r}")
@@ -216,26 +229,30 @@ def write_index(
         "scaled": "the papers' own sizes, deep networks scaled down",
         "full": "the papers' own sizes",
     }
-    page = Page("Reproductions", f"Figures and claims, {words[size]}.")
+    title = f"Reproduction of {papers[0]}" if len(papers) == 1 else "Reproductions"
+    page = Page(title, f"Figures and claims, {words[size]}.", terms=True)
     page.text(_outcome(everything), kind="lead")
     if len(papers) > 1:
-        page.links({paper: f"#{paper}" for paper in papers})
+        page.links({f"{p}: {SOURCES[p].title}": f"#{p}" for p in papers}, rows=True)
     for paper in papers:
-        page.heading(paper, anchor=paper)
-        beside: set[str] = set()
-        for figure in figures:
-            if figure.paper == paper:
-                ids = shown.get(f"{figure.paper}-{figure.name}", set())
-                beside |= ids
-                _add_figure(page, folder, figure, [v for v in verdicts if v.id in ids])
+        source = SOURCES[paper]
+        page.heading(f"{paper}: {source.title}", anchor=paper)
+        page.text(f"{source.authors}.").links({source.link: source.link})
+        mine = {f"{paper}-{f.name}": f for f in figures if f.paper == paper}
+        beside = {id for name in mine for id in shown.get(name, set())}
+        rest = [v for v in verdicts if v.paper == paper and v.id not in beside]
+        contents = {figure.name: f"#{name}" for name, figure in mine.items()}
+        page.links(contents | ({"Claims": f"#{paper}-claims"} if rest else {}))
+        for name, figure in mine.items():
+            ids = shown.get(name, set())
+            _add_figure(page, folder, figure, [v for v in verdicts if v.id in ids])
         sketches = [sketch.sentence for sketch in left_out if sketch.paper == paper]
         if sketches:
             page.heading(f"Figures of {paper} left out", 3).points(sketches)
-        rest = [v for v in verdicts if v.paper == paper and v.id not in beside]
         if rest:
-            page.heading(f"Claims of {paper}", 3)
+            page.heading(f"Claims of {paper}", 3, f"{paper}-claims")
             page.text(_outcome(rest)).table(verdict_rows(rest))
-    return page.write(folder / "index.html")
+    return page.definitions().write(folder / "index.html")
 
 
 def _add_figure(page: Page, folder: Path, figure: Figure, beside: Sequence[Verdict]) -> None:
@@ -253,7 +270,9 @@ def _add_figure(page: Page, folder: Path, figure: Figure, beside: Sequence[Verdi
 
 
 def _outcome(verdicts: Sequence[Verdict]) -> str:
-    """How many verdicts of each status, and how many are not as expected."""
+    """How many verdicts of each status, which are not as expected, and which fail."""
     odd = [v.id for v in verdicts if v.surprising]
     end = f"Not as expected: {', '.join(odd)}." if odd else "All as expected."
-    return f"{count_statuses(verdicts)} {end}"
+    fails = dict.fromkeys(v.id for v in verdicts if v.status is Status.FAILS and not v.surprising)
+    known = f" These fail as printed, which is known: {', '.join(fails)}." if fails else ""
+    return f"{count_statuses(verdicts)} {end}{known}"

@@ -38,7 +38,13 @@ from reluflow.kernels.codes import EXPONENTIAL, LOGISTIC, SQUARE
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss of one sample; subclasses give ``value``, ``slope`` and their logarithms."""
+    """A loss of one sample; subclasses give ``value``, ``slope`` and their logarithms.
+
+    Parameters
+    ----------
+    factor : float
+        Positive; multiplies the loss.
+    """
 
     factor: float = 1.0
 

@@ -56,8 +56,13 @@ class TableNotes:
 class Scaling:
     """Units of standardised columns: a value of the file is ``mean + scale * value``.
 
-    ``mean`` and ``scale`` (standard deviation) have one entry a feature, the bias not counted; a
-    constant column has scale 1. ``label_mean`` and ``label_scale`` are 0 and 1 for classes.
+    Attributes
+    ----------
+    mean, scale : array
+        Mean and standard deviation of each feature, the bias not counted; a constant column has
+        scale 1.
+    label_mean, label_scale : float
+        The same of the label; 0 and 1 for classes.
     """
 
     mean: Array
@@ -67,7 +72,12 @@ class Scaling:
 
 
 class FileDirection(NamedTuple):
-    """A direction in the units of the file: the neuron sees ``weights @ x + offset``."""
+    """A direction in the units of the file: the neuron sees ``weights @ x + offset``.
+
+    Attributes
+    ----------
+    weights, offset : array
+    """
 
     weights: Array
     offset: Array
@@ -77,8 +87,14 @@ class FileDirection(NamedTuple):
 class UnseenScores:
     """How a network does on rows it was not trained on.
 
-    ``accuracy`` is the share of rows on the right side of 0, for classes; ``error`` the root mean
-    square error in the units of the file, for numbers; the other one is None.
+    Attributes
+    ----------
+    rows : int
+    loss : float
+    accuracy : float or None
+        Share of rows on the right side of 0, for classes.
+    error : float or None
+        Root mean square error in the units of the file, for numbers.
     """
 
     rows: int
@@ -99,7 +115,17 @@ class UnseenScores:
 
 @check_arguments
 def notes_of(problem: Problem) -> tuple[str, ...]:
-    """What was assumed when the data were read, in sentences; none for data given as arrays."""
+    """What was assumed when the data were read, in sentences; none for data given as arrays.
+
+    Parameters
+    ----------
+    problem : Problem
+        Made by :meth:`reluflow.Problem.from_table`, or not.
+
+    Returns
+    -------
+    tuple of str
+    """
     notes = problem.known.get("notes")
     return notes.sentences if isinstance(notes, TableNotes) else ()
 

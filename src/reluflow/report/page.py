@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from reluflow._version import __version__
-from reluflow.claims.verdict import Status, Verdict
+from reluflow.claims.verdict import Comparison, Status, Verdict
 from reluflow.errors import ReluflowError
 from reluflow.plot.render import to_svg
 from reluflow.plot.svg import can_write, write_svg
 from reluflow.plot.traces import Panel, Picture
+from reluflow.report.glossary import definition, mark_terms
 from reluflow.runtime import write_text
 
 _CSS = """
@@ -54,6 +57,11 @@ summary{color:var(--soft);cursor:pointer}
 ul{margin:.4em 0;padding-left:1.3em}
 nav a{margin-right:1em}
 a{color:inherit}
+a.term{text-decoration:underline dotted var(--soft);text-underline-offset:3px}
+.bad{color:var(--bad)}
+dl{display:grid;grid-template-columns:minmax(9em,auto) minmax(0,1fr);gap:.35em 1.2em;
+font-size:.92rem}
+dt{font-weight:600}dd{margin:0;max-width:78ch}dt:target,dt:target+dd{background:var(--raised)}
 @media (max-width:760px){main{padding:16px 12px 48px}.grid{grid-template-columns:minmax(0,1fr)}
 h1{font-size:1.4rem}thead{display:none}tr{display:block;padding:8px 10px}
 tr+tr{border-top:1px solid var(--line)}
@@ -75,6 +83,9 @@ class Page:
     title : str
     subtitle : str
         A soft line below the title.
+    terms : bool
+        Whether terms of the glossary lead to their definitions where they stand first; the
+        definitions are what :meth:`definitions` adds.
 
     Examples
     --------
@@ -83,11 +94,13 @@ class Page:
     True
     """
 
-    def __init__(self, title: str, subtitle: str = "") -> None:
+    def __init__(self, title: str, subtitle: str = "", terms: bool = False) -> None:
         self.title = title
+        self._terms = terms
+        self._used: list[str] = []  # names of terms, as they come
         self._parts = [f"<h1>{escape(title)}</h1>"]
         if subtitle:
-            self._parts.append(f'<p class="soft">{escape(subtitle)}</p>')
+            self.text(subtitle, kind="soft")
 
     def heading(self, text: str, level: int = 2, anchor: str = "") -> Page:
         """A heading of level 2 or 3, with an anchor to link to."""
@@ -97,18 +110,18 @@ class Page:
     def text(self, *paragraphs: str, kind: str = "") -> Page:
         """Paragraphs; ``kind`` "lead" is larger, "soft" is grey."""
         mark = f' class="{escape(kind, quote=True)}"' if kind else ""
-        return self._add("".join(f"<p{mark}>{escape(p)}</p>" for p in paragraphs))
+        return self._add("".join(f"<p{mark}>{self._words(p)}</p>" for p in paragraphs))
 
     def points(self, items: Sequence[str]) -> Page:
         """A list with bullets."""
-        return self._add("<ul>" + "".join(f"<li>{escape(i)}</li>" for i in items) + "</ul>")
+        return self._add("<ul>" + "".join(f"<li>{self._words(i)}</li>" for i in items) + "</ul>")
 
-    def links(self, targets: Mapping[str, str]) -> Page:
-        """A row of links, name to address."""
+    def links(self, targets: Mapping[str, str], rows: bool = False) -> Page:
+        """Links, name to address, in a line or one below the other."""
         made = (
             f'<a href="{escape(to, quote=True)}">{escape(name)}</a>' for name, to in targets.items()
         )
-        return self._add(f"<nav>{''.join(made)}</nav>")
+        return self._add(f"<nav>{('<br>' if rows else '').join(made)}</nav>")
 
     def figure(
         self, figure: Picture | Panel, caption: str = "", alts: Sequence[str] | None = None
@@ -140,7 +153,7 @@ class Page:
         one = " one" if columns == 1 else ""
         most = f";max-width:{columns * pixels}px" if pixels else ""
         grid = f'<div class="grid{one}" style="--columns:{columns}{most}">{made}</div>'
-        note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+        note = f"<figcaption>{self._words(caption)}</figcaption>" if caption else ""
         return self._add(f"<figure>{grid}{note}</figure>")
 
     def embed(self, html: str) -> Page:
@@ -154,9 +167,9 @@ class Page:
         if not rows:
             return self
         names = list(columns or rows[0])
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        head = "".join(f"<th>{self._words(name)}</th>" for name in names)
         body = "".join(
-            "<tr>" + "".join(_cell(row.get(name, ""), name) for name in names) + "</tr>"
+            "<tr>" + "".join(self._cell(row.get(name, ""), name) for name in names) + "</tr>"
             for row in rows
         )
         return self._add(
@@ -183,37 +196,61 @@ class Page:
         except OSError as error:
             raise ReluflowError(f"cannot write {target}: {error.strerror}") from None
 
+    def definitions(self, title: str = "Words used here") -> Page:
+        """A section with the definition of every term that the page has used so far."""
+        if not self._used:
+            return self
+        rows = "".join(
+            f'<dt id="{_anchor(name)}">{escape(name)}</dt><dd>{escape(definition(name))}</dd>'
+            for name in sorted(self._used, key=str.lower)
+        )
+        return self.heading(title, anchor="words")._add(f"<dl>{rows}</dl>")
+
     def _add(self, html: str) -> Page:
         self._parts.append(html)
         return self
 
+    def _words(self, text: str) -> str:
+        """Text as HTML; where a term stands first it leads to its definition."""
+        return mark_terms(text, self._term, escape) if self._terms else escape(text)
+
+    def _term(self, name: str, words: str) -> str:
+        if name in self._used:
+            return escape(words)
+        self._used.append(name)
+        says = escape(definition(name), quote=True)
+        return f'<a class="term" href="#{_anchor(name)}" title="{says}">{escape(words)}</a>'
+
+    def _cell(self, value: Any, column: str) -> str:
+        label = f'data-label="{escape(column, quote=True)}"'
+        if isinstance(value, Mark):
+            name = escape(value, quote=True)
+            return f'<td {label}><span class="status {name}">{self._words(value)}</span></td>'
+        if isinstance(value, bool):
+            return f"<td {label}>{'yes' if value else 'no'}</td>"
+        if isinstance(value, int | float):
+            shown = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+            return f'<td {label} class="number">{shown}</td>'
+        if isinstance(value, list | tuple):
+            return f"<td {label}>{self._lines(value)}</td>"
+        return f"<td {label}>{self._words(str(value))}</td>"
+
+    def _lines(self, items: Sequence[Any]) -> str:
+        """One below the other; of many the first few, the others folded."""
+        lines = [f"<div>{self._words(str(item))}</div>" for item in items]
+        if len(lines) > _MANY:
+            rest = f"<details><summary>{len(lines) - _FEW} more</summary>{''.join(lines[_FEW:])}"
+            lines = [*lines[:_FEW], f"{rest}</details>"]
+        return f"<div>{''.join(lines)}</div>" if lines else ""
+
+
+def _anchor(name: str) -> str:
+    """Where the definition of a term stands on its page."""
+    return "term-" + re.sub(r"[^A-Za-z]+", "-", name.replace("*", "star")).strip("-")
+
 
 class Mark(str):
     """A word of a table that is coloured by its value: the name of a status."""
-
-
-def _cell(value: Any, column: str) -> str:
-    label = f'data-label="{escape(column, quote=True)}"'
-    if isinstance(value, Mark):
-        name = escape(value, quote=True)
-        return f'<td {label}><span class="status {name}">{name}</span></td>'
-    if isinstance(value, bool):
-        return f"<td {label}>{'yes' if value else 'no'}</td>"
-    if isinstance(value, int | float):
-        shown = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-        return f'<td {label} class="number">{shown}</td>'
-    if isinstance(value, list | tuple):
-        return f"<td {label}>{_lines(value)}</td>"
-    return f"<td {label}>{escape(str(value))}</td>"
-
-
-def _lines(items: Sequence[Any]) -> str:
-    """One below the other; of many the first few, the others folded."""
-    lines = [f"<div>{escape(str(item))}</div>" for item in items]
-    if len(lines) > _MANY:
-        rest = f"<details><summary>{len(lines) - _FEW} more</summary>{''.join(lines[_FEW:])}"
-        lines = [*lines[:_FEW], f"{rest}</details>"]
-    return f"<div>{''.join(lines)}</div>" if lines else ""
 
 
 def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
@@ -230,6 +267,68 @@ def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
         row |= {"statement": v.statement, "measured": _measurements(v), "rests on": _rests_on(v)}
         rows.append(row)
     return rows
+
+
+def law_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """As :func:`verdict_rows` for verdicts on one run: a law that several papers prove is one row.
+
+    Claims are of one law if they come to the same status and one measures everything that the
+    others measure; the row says which of them rests on what.
+    """
+    made = []
+    for group in _same_laws(verdicts):
+        if len(group) == 1:
+            made += verdict_rows(group)
+            continue
+        by_hypothesis: dict[str, list[str]] = {}
+        for v in group:
+            for line in _rests_on(v):
+                by_hypothesis.setdefault(line, []).append(v.label)
+        rests = [
+            line if len(ids) == len(group) else f"{line} ({', '.join(ids)})"
+            for line, ids in by_hypothesis.items()
+        ]
+        made.append(
+            {
+                "claim": [v.label for v in group],
+                "status": Mark(group[0].status.name),
+                "statement": [f"{v.label}: {v.statement}" for v in group],
+                "measured": _measurements(_strictest(group)),
+                "rests on": rests,
+            }
+        )
+    return made
+
+
+def _same_laws(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
+    """Verdicts by law, each group with the one that measures most first.
+
+    What one paper derives from the same numbers stays apart.
+    """
+    groups: list[list[Verdict]] = []
+    measured = {v.label: {(c.what, c.measured) for c in v.comparisons} for v in verdicts}
+    alone = {v.label for v in verdicts if v.form != "stated" or v.note or not v.comparisons}
+    for v in sorted(verdicts, key=lambda v: -len(measured[v.label])):
+        for group in groups:
+            first = group[0]
+            whole = measured[v.label] <= measured[first.label] and v.status is first.status
+            whole = whole and (v.paper != first.paper or len({w.paper for w in group}) > 1)
+            if whole and not {v.label, first.label} & alone:
+                group.append(v)
+                break
+        else:
+            groups.append([v])
+    order = {v.label: i for i, v in enumerate(verdicts)}
+    return sorted(groups, key=lambda group: min(order[v.label] for v in group))
+
+
+def _strictest(group: Sequence[Verdict]) -> Verdict:
+    """The first verdict of a law, each number with the narrowest bound that a paper gives it."""
+    narrow: dict[str, Comparison] = {}
+    for c in (c for v in group for c in v.comparisons):
+        if c.what not in narrow or c.slack < narrow[c.what].slack:
+            narrow[c.what] = c
+    return replace(group[0], comparisons=tuple(narrow.values()))
 
 
 def _measurements(verdict: Verdict) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from reluflow.network.init import KINDS
 from reluflow.problem.datasets import REGISTRY
-from reluflow.studio.glossary import GLOSSARY
+from reluflow.report.glossary import GLOSSARY
 from reluflow.studio.settings import MOST_NEURONS, MOST_POINTS, MOST_TEXT
 
 

@@ -27,6 +27,8 @@ class Table:
 
     Attributes
     ----------
+    rows : method
+        All rows, in the order of the points.
     path : Path or None
         The file; None if the sweep was kept in memory.
     title : mapping
@@ -132,7 +134,7 @@ def summary(
     ----------
     table : Table
     by : fields
-        What to group by; the swept fields if there are at most two of them.
+        What to group by; the swept fields by default.
     of : columns
         What to summarise: numbers and true/false (their mean is a share); for columns of words
         the commonest word. By default all that the task measured.
@@ -141,7 +143,7 @@ def summary(
     frame = table.to_pandas()
     frame = frame[frame["status"] == "ok"]
     swept = table.swept
-    by = list(by) or (swept if len(swept) <= 2 else [])
+    by = list(by) or swept
     fixed = {*table.title["sweep"]["fixed"], *swept, *RESERVED}
     of = list(of) or [name for name in frame.columns if name not in fixed]
     for name in (*by, *of):
@@ -166,6 +168,17 @@ def summary(
     import pandas
 
     return pandas.DataFrame(rows)
+
+
+def split_constant(frame: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, Any]]:
+    """The columns of a summary that differ between its rows, and the values of the others.
+
+    A single row is left as it is.
+    """
+    if len(frame) < 2:
+        return frame, {}
+    same = {name: frame[name].iloc[0] for name in frame if frame[name].nunique(dropna=False) == 1}
+    return frame.drop(columns=list(same)), same
 
 
 def _column(name: str, values: Any, quantiles: Sequence[float]) -> dict[str, Any]:

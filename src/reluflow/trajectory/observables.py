@@ -21,15 +21,25 @@ from reluflow.problem.losses import gaps
 class Observable:
     """A named function of (problem, network) with the dimensions of its value.
 
-    With ``of_outputs`` the function takes (problem, f) instead, f the outputs at the samples:
-    then a run need not spell out its neurons to record it.
+    Parameters
+    ----------
+    name : str
+    measure : callable
+        Takes (problem, network).
+    dims : tuple of str
+        Names of the dimensions of its value; none for a number.
+    of_outputs : bool
+        ``measure`` takes (problem, f) instead, f the outputs at the samples: then a run need not
+        spell out its neurons to record it.
+    per_output : bool
+        With several outputs its value has one dimension more, the last.
     """
 
     name: str
     measure: Callable[[Problem, Any], Any]
     dims: tuple[str, ...] = ()
     of_outputs: bool = False
-    per_output: bool = False  # with several outputs its value has one dimension more, the last
+    per_output: bool = False
 
     def dims_for(self, problem: Problem) -> tuple[str, ...]:
         """Dimensions of its value for a problem."""
@@ -183,7 +193,19 @@ OBSERVABLES: dict[str, Observable] = {
 
 @check_arguments
 def cosines(directions: ArrayLike, name: str = "cosines") -> Observable:
-    """Cosine of every neuron with each given direction, shape (neuron, direction)."""
+    """Cosine of every neuron with each given direction, shape (neuron, direction).
+
+    Parameters
+    ----------
+    directions : array, shape (k, d) or (d,)
+        Not 0; of any length.
+    name : str
+        By which a run records it.
+
+    Returns
+    -------
+    Observable
+    """
     targets = np.atleast_2d(np.asarray(directions, dtype=float))
     norms = np.linalg.norm(targets, axis=1, keepdims=True)
     if not (np.isfinite(norms).all() and (norms > 0).all()):

@@ -90,6 +90,10 @@ def phases(run: Trajectory, tol: float = 1e-2, angle: float = 0.1, rest: float =
         Radians within which a neuron counts as aligned.
     rest : float
         Least share of the recorded time that a plateau lasts (the first and last may be shorter).
+
+    Returns
+    -------
+    Phases
     """
     if not 0.0 < tol < 1.0:
         raise ReluflowError(f"tol is a share of the drop between 0 and 1, got {tol}: 1e-2 is usual")

@@ -114,6 +114,17 @@ class When(Save):
 def every(k: float) -> Save:
     """Record 0, k, 2k, ... and the end.
 
+    Parameters
+    ----------
+    k : number
+        Of steps, or a stretch of time.
+
+    Returns
+    -------
+    Save
+
+    Examples
+    --------
     >>> every(100).after(250, whole=True)
     300
     """
@@ -127,6 +138,17 @@ def geometric(ratio: float = 1.1, first: float = 1.0) -> Save:
     """Record 0, ``first``, then ratio times further each time, and the end.
 
     With whole steps and ratio 1.1 these are the 135 frames of [BF24]_ Figure 2.
+
+    Parameters
+    ----------
+    ratio : float
+        Above 1.
+    first : float
+        Of the records after 0.
+
+    Returns
+    -------
+    Save
     """
     if not (ratio > 1 and first > 0):
         raise ReluflowError(f"geometric needs ratio > 1 and first > 0, got {ratio} and {first}")
@@ -135,7 +157,19 @@ def geometric(ratio: float = 1.1, first: float = 1.0) -> Save:
 
 @check_arguments
 def when(predicate: Predicate, check: Save | float = 1000) -> Save:
-    """Record where ``predicate(problem, network, position)`` holds, tested at ``check``."""
+    """Record where a condition holds.
+
+    Parameters
+    ----------
+    predicate : callable
+        Of (problem, network, position).
+    check : Save or number
+        Where it is tested; a number k is ``every(k)``.
+
+    Returns
+    -------
+    Save
+    """
     if not callable(predicate):
         raise ReluflowError("when needs a function of (problem, network, position)")
     return When(predicate, check if isinstance(check, Save) else every(check))

@@ -18,13 +18,20 @@ from reluflow.network import Network
 class States(Sequence[Network]):
     """Recorded networks as stacked arrays; item i is the network of record i.
 
-    ``W`` and ``a`` are stored without the factor exp(log_scale): the weights themselves are
-    :meth:`weights`.
+    Attributes
+    ----------
+    W : array, shape (records, m, d)
+        Without the factor exp(log_scale), as ``a`` is: the weights themselves are
+        :meth:`weights`.
+    a : array, shape (records, m) or (records, m, K)
+    log_scale : array, shape (records, m), or None
+    leak, bias, smoothing
+        As of every :class:`reluflow.Network`.
     """
 
-    W: Array  # (records, m, d)
-    a: Array  # (records, m), or (records, m, K)
-    log_scale: Array | None  # (records, m)
+    W: Array
+    a: Array
+    log_scale: Array | None
     leak: float = 0.0
     bias: float | None = None
     smoothing: float = 0.0

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 
 class Status(str):
-    """A sentence with a short ``code``; ``ok`` is True when the run did what was asked.
+    """A sentence with a short code.
 
+    Parameters
+    ----------
+    code : str
+        One word, for programs.
+    sentence : str
+        For readers.
+    ok : bool
+        True when the run did what was asked.
+
+    Examples
+    --------
     >>> status = Status("finished", "All 10 steps were taken.")
     >>> status.code, str(status)
     ('finished', 'All 10 steps were taken.')

@@ -38,8 +38,8 @@ class Trajectory(Shown):
         L of record i; the logarithm keeps its digits where L underflows.
     networks : sequence of R networks, or None when only observables were recorded
         ``networks[i]`` belongs to ``steps[i]``.
-    observables : mapping
-        Name to array of shape (R, ...), dimensions in ``observable_dims``.
+    observables, observable_dims : mappings
+        Name to array of shape (R, ...), and to the names of its dimensions.
     final : Network
         State when the run ended; callable.
     status : Status

@@ -81,6 +81,10 @@ def run(
     raise typer.Exit(130 if counts["missing"] else 1 if counts["failed"] else 0)
 
 
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _first_failure(table: Any) -> str:
     return next(str(row["message"]) for row in table.rows() if row["status"] == "failed")
 
@@ -97,7 +101,7 @@ def show(
 ) -> None:
     """Summarise a table: means and quantiles by fields, and what failed."""
     from reluflow.sweeps import read_table
-    from reluflow.sweeps.table import summary
+    from reluflow.sweeps.table import split_constant, summary
 
     found = read_table(table)
     counts = found.counts()
@@ -111,7 +115,12 @@ def show(
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     print(f"{found.title['sweep']['task']} over {', '.join(found.swept) or 'seeds'}: {said}")
     if frame is not None:
-        print(frame.to_string(index=False, float_format=lambda v: f"{v:.4g}"))
+        differing, same = split_constant(frame)
+        print(differing.to_string(index=False, float_format=lambda v: f"{v:.4g}"))
+        if same:
+            print(
+                "the same in every row: " + ", ".join(f"{k} {_short(v)}" for k, v in same.items())
+            )
     if counts["failed"]:
         print(f"the first failure: {_first_failure(found)}")
 

@@ -121,6 +121,15 @@ def a3c(*, loss: str | Loss = "half_square", leak: float = 0.0, reduction: str =
 
     The coordinates are ours: x = -0.95, 0, 0.95 and y = 1.05, 0.05, 1.05 with a constant feature
     1. By symmetry beta* is the constant mean(y), so the limit MSE is the variance of y.
+
+    Parameters
+    ----------
+    loss, leak, reduction
+        As for :class:`reluflow.Problem`.
+
+    Returns
+    -------
+    Problem
     """
     x, y = np.array([-0.95, 0.0, 0.95]), np.array([1.05, 0.05, 1.05])
     return _problem(x[:, None], y, "a3c", loss, leak, reduction)

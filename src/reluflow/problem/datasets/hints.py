@@ -154,6 +154,15 @@ def figure1_right(
     """Six planar points plus three hints ([LLWA21]_ Figure 1 right; coordinates are ours).
 
     :func:`hinted` on its default base with H 5 % above its threshold; ``known`` as there.
+
+    Parameters
+    ----------
+    eps, K, loss, leak, reduction
+        As for :func:`hinted`.
+
+    Returns
+    -------
+    Problem
     """
     problem = hinted(eps=eps, K=K, loss=loss, leak=leak, reduction=reduction)
     return problem.replace(name="figure1-right")

@@ -103,6 +103,11 @@ def figure1_left(
     three-neuron network with a bent boundary satisfies the KKT conditions of margin
     maximisation without the largest margin. Leak 0 gives b = 45 degrees.
 
+    Parameters
+    ----------
+    loss, leak, reduction
+        As for :class:`reluflow.Problem`.
+
     Returns
     -------
     Problem
@@ -279,7 +284,21 @@ def gaussian_teacher(
 
 @check_arguments
 def gaussian_teacher_test(problem: Problem, n: int = 10_000, rng: Rng = 1) -> Problem:
-    """A test set from the law of a :func:`gaussian_teacher` problem, with the same options."""
+    """A test set from the law of a :func:`gaussian_teacher` problem, with the same options.
+
+    Parameters
+    ----------
+    problem : Problem
+        Made by :func:`gaussian_teacher`.
+    n : int
+        Samples.
+    rng : seed or Generator
+        Other than that of the training set.
+
+    Returns
+    -------
+    Problem
+    """
     if "shift" not in problem.known:
         raise ReluflowError(
             f"problem {problem.name!r} has no teacher: expected one made by gaussian_teacher()"

@@ -27,7 +27,13 @@ from reluflow.problem.readers import SUFFIXES
 
 @dataclass(frozen=True)
 class Dataset:
-    """A built-in dataset: its name, what it is in one line, and the function that makes it."""
+    """A built-in dataset: its name, what it is in one line, and the function that makes it.
+
+    Attributes
+    ----------
+    name : str
+    make : callable
+    """
 
     name: str
     make: Callable[..., Problem]
@@ -74,19 +80,46 @@ FILE_OPTIONS = tuple(inspect.signature(Problem.from_table).parameters)[1:]
 
 @check_arguments
 def read_csv(path: str | os.PathLike[str], **options: Any) -> Problem:
-    """A table in a text file; options are those of :meth:`reluflow.Problem.from_table`."""
+    """A table in a text file.
+
+    Parameters
+    ----------
+    path : path
+    **options
+        Those of :meth:`reluflow.Problem.from_table`.
+
+    Returns
+    -------
+    Problem
+    """
     return Problem.from_table(path, **options)
 
 
 @check_arguments
 def read_npz(path: str | os.PathLike[str], **options: Any) -> Problem:
-    """Arrays ``X`` and ``y`` of an .npz file; options as for :meth:`Problem.from_table`."""
+    """Arrays ``X`` and ``y`` of an .npz file.
+
+    Parameters
+    ----------
+    path : path
+    **options
+        Those of :meth:`reluflow.Problem.from_table`.
+
+    Returns
+    -------
+    Problem
+    """
     return Problem.from_table(path, **options)
 
 
 @check_arguments
 def names() -> tuple[str, ...]:
-    """Names of the built-in datasets."""
+    """Names of the built-in datasets.
+
+    Returns
+    -------
+    tuple of str
+    """
     return tuple(REGISTRY)
 
 

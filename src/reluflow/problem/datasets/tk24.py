@@ -188,6 +188,15 @@ def ideal_xor(
 
     Every extremum of G sits on a kink here (each direction is orthogonal to the other class), so
     the theorems on regular directions do not apply; a fixture of ours.
+
+    Parameters
+    ----------
+    loss, leak, reduction
+        As for :class:`reluflow.Problem`.
+
+    Returns
+    -------
+    Problem
     """
     return _xor(np.array([[1.0, 0.0], [-1.0, 0.0]]), "ideal-xor", loss, leak, reduction)
 
@@ -204,7 +213,19 @@ def xor_orbit(
 
     The symmetries of Assumption 5.1: sign flips of coordinate 1, of coordinate 2 and of all
     others jointly, and the swap of coordinates 1 and 2, which negates the label. The three
-    default points near e1 in three dimensions are ours. ``known`` as for :func:`symmetric_xor`.
+    default points near e1 in three dimensions are ours.
+
+    Parameters
+    ----------
+    points : array, shape (p, d)
+        With label +1, in two dimensions or more.
+    loss, leak, reduction
+        As for :class:`reluflow.Problem`.
+
+    Returns
+    -------
+    Problem
+        ``known`` as for :func:`symmetric_xor`.
     """
     base = frozen_array(points, "points", 2)
     if base.shape[0] == 0 or base.shape[1] < 2:
@@ -229,6 +250,15 @@ def remaining_fixture(
     samples after projection off the sample that lies on the kink, if any. The third direction is
     exactly orthogonal to the third sample and attracts only from the side where that is active;
     the fifth is orthogonal to the first sample and attracts from both.
+
+    Parameters
+    ----------
+    loss, leak, reduction
+        As for :class:`reluflow.Problem`.
+
+    Returns
+    -------
+    Problem
     """
     X = np.array(
         [

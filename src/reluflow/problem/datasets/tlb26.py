@@ -127,6 +127,11 @@ def golden(*, loss: str | Loss = "half_square", reduction: str = "mean") -> Prob
     directions ``known["W0"]``. Each jump time is when the exponent of a neuron, which grows by
     (c/n) times the norm of its unfitted labels, reaches zero from -1.
 
+    Parameters
+    ----------
+    loss, reduction
+        As for :class:`reluflow.Problem`.
+
     Returns
     -------
     Problem

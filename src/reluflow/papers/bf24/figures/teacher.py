@@ -201,7 +201,9 @@ def _rows(made: Course) -> list[Panel]:
         )
         panels.append(replace(shown, traces=[teacher, *shown.traces]))
         count = f"neurons in effect: {made.bundles[i]}" if i else "all directions, tiny"
-        shown = neurons_panel(net, title=count)
+        # the rows differ in what they show, so that the first two need a legend
+        named = "below" if i in made.frames[:2] else ""
+        shown = neurons_panel(net, title=count, legend=named)
         panels.append(_mark_bundles(shown, net) if i else shown)
     return panels
 
@@ -211,7 +213,7 @@ def _mark_bundles(panel: Panel, net: Network) -> Panel:
     if panel.ylim is None:
         raise ReluflowError("the panel has no range of radii to mark the rim of: give it ylim")
     angles = [angle for angle, _ in bundles(net)]
-    rim = Points(angles, [panel.ylim[1]] * len(angles), color="black", marker="D", clip=False)
+    rim = Points(angles, [panel.ylim[1]] * len(angles), "in effect", "black", "D", clip=False)
     return replace(panel, traces=[*panel.traces, rim])
 
 

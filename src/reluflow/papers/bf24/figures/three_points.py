@@ -182,7 +182,14 @@ def figure2(*, m: int, scale: float, lr: float, steps: int, m_film: int, seed: i
                 legend="upper right" if row == 0 else "",
             )
         )
-        panels.append(neurons_panel(state, made.problem, title=f"neurons at step {step:,}"))
+        panels.append(
+            neurons_panel(
+                state,
+                made.problem,
+                title=f"neurons at step {step:,}",
+                legend="" if row else "below",
+            )
+        )
     pictures = [
         Picture(panels, 2, f"Three points, {m:,} neurons from scale {scale:g}", height=3.7),
         Picture([_loss_curve(made)], name="loss", width=6.5, height=3.6),

@@ -161,7 +161,7 @@ def figure4(*, descent: bool, seed: int = 0) -> Drawn:
     for k, (epoch, net) in enumerate(zip(INSTANTS, states, strict=True)):
         old, new = cosines[k].min(axis=1)
         title = f"({'abcdef'[k]}) epoch {epoch:,}\nleast cosine: old {old:.4f}, new {new:.4f}"
-        panels.append(_compass(net, plane, int(k >= 3), title))
+        panels.append(_compass(net, plane, int(k >= 3), title, legend="" if k else "below"))
     norms = np.array([np.exp(net.log_norms) for net in states])
     seen = [
         equals((norms[2] > 1e-2).sum(), 1, tolerance=0, what="neurons above 0.01 at 506,000"),
@@ -202,7 +202,7 @@ def _size(net: Network) -> str:
     return f"{np.exp(log):.3g}" if log > -7 else f"e^{log:.0f}"
 
 
-def _compass(net: Network, plane: np.ndarray, plateau: int, title: str) -> Panel:
+def _compass(net: Network, plane: np.ndarray, plateau: int, title: str, legend: str = "") -> Panel:
     def angle(V: np.ndarray) -> np.ndarray:
         x, y = (V @ plane).T
         return np.asarray(np.arctan2(y, x))
@@ -210,7 +210,8 @@ def _compass(net: Network, plane: np.ndarray, plateau: int, title: str) -> Panel
     turn, radius = angle(net.directions), np.clip(1 + net.log_norms / L, 0.0, 1.05)
     wanted = angle(setting()[2].directions[plateau])
     lines: list[Trace] = [
-        Line([turn[j], turn[j]], [0.0, radius[j]], "", COLOURS[j], width=1.2) for j in range(6)
+        Line([turn[j], turn[j]], [0.0, radius[j]], f"neuron {j + 1}", COLOURS[j], width=1.2)
+        for j in range(6)
     ]
     return Panel(
         [
@@ -221,4 +222,5 @@ def _compass(net: Network, plane: np.ndarray, plateau: int, title: str) -> Panel
         title,
         polar=True,
         ylim=(0.0, 1.15),
+        legend=legend,
     )
