@@ -79,6 +79,9 @@ def certificates(
         "spurious-minimum", "not-global", "global-minimum", and "min-norm" when the network
         interpolates (or there is none). The optima over all networks are searched only for small
         data (200 entries of X, 600 in the plane) unless named.
+    weight_decay : float
+        lambda of the penalty (lambda/2) (|W|^2 + |a|^2). When positive the default kinds are
+        "ridge" and "ridge-not-best", about the penalised loss.
 
     Returns
     -------
