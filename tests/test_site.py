@@ -32,10 +32,20 @@ def test_script_runs(script, tmp_path, monkeypatch):
     if "torch" in script.read_text():
         pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(script), run_name="__main__")
+    text, printed = script.read_text(), Printed()
+    runpy.run_path(str(script), init_globals={"print": printed}, run_name="__main__")
     import matplotlib.pyplot as plt
 
     plt.close("all")
+    compare(text, printed)
+
+
+class Printed(dict):
+    """Stands for ``print``: what each line of a script has printed."""
+
+    def __call__(self, *args, **_):
+        line = sys._getframe(1).f_lineno
+        self[line] = self.get(line, "") + " ".join(map(str, args)) + "\n"
 
 
 def numbers_of(text):
@@ -64,14 +74,16 @@ def promised(block):
 def test_readme_prints_the_numbers_it_shows(block, tmp_path, monkeypatch):
     """A number in the comment behind a print is in what that line prints, to its last digit."""
     monkeypatch.chdir(tmp_path)
-    printed = {}
+    if "torch" in BLOCKS[block]:
+        pytest.importorskip("torch")
+    printed = Printed()
+    exec(compile(BLOCKS[block], "README.md", "exec"), {"print": printed})
+    compare(BLOCKS[block], printed)
 
-    def note(*args, **_):
-        line = sys._getframe(1).f_lineno
-        printed[line] = printed.get(line, "") + " ".join(map(str, args))
 
-    exec(compile(BLOCKS[block], "README.md", "exec"), {"print": note})
-    for line, numbers in promised(BLOCKS[block]).items():
+def compare(text, printed):
+    """A number in the comment behind a print is in what that line printed."""
+    for line, numbers in promised(text).items():
         # words such as "two" and percentages that were rounded by hand are not compared
         seen = [value for value, _ in numbers_of(printed[line])]
         for value, unit in numbers:
@@ -81,6 +93,32 @@ def test_readme_prints_the_numbers_it_shows(block, tmp_path, monkeypatch):
                 value,
                 printed[line],
             )
+
+
+TUTORIALS = [path for path in SCRIPTS if path.name.startswith("tutorial_")]
+
+
+@pytest.mark.parametrize("text", [*BLOCKS, *(path.read_text() for path in TUTORIALS)])
+def test_every_print_says_which_numbers_to_expect(text):
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if line.lstrip().startswith("print(")]
+    assert set(promised(text)) == set(lines)
+    assert all(promised(text).values())
+
+
+def test_every_block_of_the_readme_is_run():
+    """Fenced blocks are Python; commands are indented, and tests/test_docs.py knows them."""
+    fences = re.findall(r"^```(\w*)$", README.read_text(), flags=re.M)
+    assert fences == ["python", ""] * len(BLOCKS)
+    assert len(BLOCKS) >= 4
+
+
+def test_a_number_that_is_not_printed_is_noticed():
+    text = "print(x)  # 0.25 and 7"
+    compare(text, {1: "x is 0.2500001, seven: 7"})
+    with pytest.raises(AssertionError):
+        compare(text, {1: "x is 0.26, seven: 7"})
+    with pytest.raises(AssertionError):
+        compare(text, {1: "x is 0.25"})
 
 
 def test_numbers_are_read_as_printed():
