@@ -109,6 +109,12 @@ def test_what_differs_in_status_number_or_only_within_a_paper_stays_apart():
         assert law_rows([first, other]) == verdict_rows([first, other])
 
 
+def test_names_of_claims_are_not_folded():
+    html = Page("A page").table([{"claim": list("abcdefg"), "statement": list("abcdefg")}]).html
+    assert html.count("<details>") == 1
+    assert "<div>g</div></div></td><td" in html
+
+
 def test_failing_claims_are_in_the_headline():
     failed = [verdict("BF24-L1", drift(1e-10), status=Status.FAILS)]
     said = _failures(failed)
