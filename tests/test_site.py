@@ -127,3 +127,19 @@ def test_numbers_are_read_as_printed():
         (62409.0, 0.5),
         (0.001, pytest.approx(5e-4)),
     ]
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path, monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(ROOT / "docs/_extensions"))
+    from internal_links import broken_links
+
+    (tmp_path / "below").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top"><a href="#top"></a><a href="below/page.html#here"></a>'
+        '<a href="https://elsewhere.org/x"></a><img src="none.png"><a href="#none"></a>'
+        '<a href="below/page.html#there"></a><a href="below/other.html"></a>'
+    )
+    (tmp_path / "below/page.html").write_text('<p id="here"><a href="../index.html#top"></a>')
+    found = {link for _, link in broken_links(tmp_path)}
+    assert found == {"none.png", "#none", "below/page.html#there", "below/other.html"}
