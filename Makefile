@@ -9,12 +9,19 @@ TORCH  := torch==2.13.0
 
 # the site, in docs/_build/html: checks of the papers, tutorials and gallery are run (five minutes of
 # one core); links within the site are checked
-.PHONY: all docs test slow nightly chaos mutants lint format bench clean clean-kernels
+.PHONY: all docs test coverage slow nightly chaos mutants lint format bench clean clean-kernels
 all: $(VENV)/.runtime
 	$(BIN)/reluflow explain three-points -o $(OUT)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow and not nightly" $(ARGS)
+
+# branch coverage of the package by the quick tests, kernels left out; fails below 90 %
+coverage: $(VENV)/.dev
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -n 2 -m "not slow and not nightly" $(ARGS)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)

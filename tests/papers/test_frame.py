@@ -17,6 +17,7 @@ from reluflow.papers import reproduce as _package_function
 from reluflow.papers.catalogue import all_figures, select_figures
 from reluflow.papers.figure import FIGURES, Drawn, Skipped, Spec, figure
 from reluflow.papers.parts import make_figure, make_verdict
+from reluflow.papers.sources import SOURCES
 from reluflow.plot.render import compose, to_svg
 from reluflow.plot.render import draw as draw_panel
 from reluflow.plot.traces import Band, Image, Line, Panel, Picture, Points, Rule
@@ -242,7 +243,10 @@ def test_the_page_shows_figures_and_claims(tmp_path, monkeypatch):
     assert 'class="status HOLDS"' in html
     assert "printed: " in html
     assert "meant: " in html
-    assert "http" not in html.replace("http://www.w3.org", "")  # nothing is fetched
+    # the paper is linked to, and nothing is fetched
+    link = SOURCES["BF24"].link
+    assert f'<a href="{link}">' in html
+    assert "http" not in html.replace("http://www.w3.org", "").replace(link, "")
     again = reproduce("bf24", "f2", tmp_path, "quick", workers=0)
     assert again.figures[0].resumed
     assert not again.surprising

@@ -351,7 +351,7 @@ def _proofs(page: Page, e: Explanation) -> None:
                 {
                     "certificate": c.kind,
                     "grade": c.grade,
-                    "claims": [f"{name}: {number(value)}" for name, value in c.claim.items()],
+                    "states": [f"{name}: {number(value)}" for name, value in c.claim.items()],
                 }
                 for c in e.certificates
             ]

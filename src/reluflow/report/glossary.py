@@ -113,7 +113,7 @@ TERMS = (
         "What training tends to as the scale goes to 0: a staircase of plateaus with jumps "
         "between them. It is computed without training; at a given scale its times are accurate "
         "up to terms that vanish beside log(1/scale).",
-        ("limit", "Predicted without training"),
+        ("limit of small scales", "The limit leaves open", "Predicted without training"),
     ),
     Term(
         "kink",
@@ -276,7 +276,7 @@ def _pattern() -> re.Pattern[str]:
     ways = [
         re.escape(form) if form != form.lower() else f"(?i:{re.escape(form)}s?)" for form in forms
     ]
-    return re.compile(rf"(?<![\w*^])(?:{'|'.join(ways)})(?![\w*^(])")
+    return re.compile(rf"(?<![\w*^-])(?:{'|'.join(ways)})(?![\w*^(])")
 
 
 @cache

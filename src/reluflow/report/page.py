@@ -232,13 +232,14 @@ class Page:
             shown = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
             return f'<td {label} class="number">{shown}</td>'
         if isinstance(value, list | tuple):
-            return f"<td {label}>{self._lines(value)}</td>"
+            fold = column != "claim"  # names of claims are what a row is looked for by
+            return f"<td {label}>{self._lines(value, fold)}</td>"
         return f"<td {label}>{self._words(str(value))}</td>"
 
-    def _lines(self, items: Sequence[Any]) -> str:
+    def _lines(self, items: Sequence[Any], fold: bool = True) -> str:
         """One below the other; of many the first few, the others folded."""
         lines = [f"<div>{self._words(str(item))}</div>" for item in items]
-        if len(lines) > _MANY:
+        if fold and len(lines) > _MANY:
             rest = f"<details><summary>{len(lines) - _FEW} more</summary>{''.join(lines[_FEW:])}"
             lines = [*lines[:_FEW], f"{rest}</details>"]
         return f"<div>{''.join(lines)}</div>" if lines else ""

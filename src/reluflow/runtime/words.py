@@ -45,5 +45,6 @@ def share(part: float, whole: float) -> str:
 
 
 def percent(value: float) -> str:
-    """``+1.3 %``."""
-    return f"{100 * value:+.1f} %"
+    """``+1.3 %``; what rounds to nothing has no sign."""
+    shown = f"{100 * value:+.1f}"
+    return f"{shown if float(shown) else '0.0'} %"
