@@ -11,9 +11,9 @@ on, or, for losses without a minimum, far out, where what still pulls no longer 
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from reluflow.landscape.multioutput import (
 )
 from reluflow.network import Network
 from reluflow.prediction.process import JumpProcess, log_inverse
+from reluflow.prediction.spending import clock_of
 from reluflow.problem import Problem
 from reluflow.problem.losses import output_bends
 from reluflow.runtime.progress import Interrupt
@@ -599,6 +600,7 @@ def limit(
     max_jumps: int = 10_000,
     max_seconds: float | None = None,
     seconds: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> VectorProcess:
     """The process of small starts with several outputs: see :func:`reluflow.limit`.
 
@@ -617,16 +619,19 @@ def limit(
     net.check_fits_problem(problem)
     units, relaxation = start_units(problem, net)
     stairs = Staircase(problem, units, net.m, relaxation)
-    began = time.monotonic()
-    budget = max_seconds if seconds is None else min(seconds, max_seconds or np.inf)
+    given = {"tie": tie, "max_jumps": max_jumps, "max_seconds": max_seconds, "seconds": seconds}
+    first = {"W": net.W, "a": net.a, "ls": net.log_factors}
+    clock = clock_of(problem, first, given, checkpoint)
+    budget = min(np.inf if each is None else each for each in (max_seconds, seconds))
     with Interrupt() as interrupt:
 
         def tick() -> bool:
-            late = budget is not None and time.monotonic() - began > budget
-            return interrupt.requested or late
+            return interrupt.requested or clock.decide(lambda spent: spent > budget)
 
         stairs.run(max_jumps, tie, tick)
-    return _result(problem, stairs, view)
+    process = _result(problem, stairs, view)
+    clock.end(interrupt.requested)
+    return replace(process, interrupted=interrupt.requested)
 
 
 def _result(problem: Problem, stairs: Staircase, view: str) -> VectorProcess:
