@@ -38,6 +38,17 @@ def stability(table: Collocation, z: complex) -> complex:
     return 1.0 + z * table.A[-1] @ np.linalg.solve(np.eye(s) - z * table.A, np.ones(s))
 
 
+def test_nodes_are_real_numbers_whatever_roots_come_as(monkeypatch):
+    """NumPy gives them in a complex array from 2.5 on."""
+    legendre = np.polynomial.legendre
+    roots = legendre.legroots
+    monkeypatch.setattr(legendre, "legroots", lambda c: roots(c).astype(complex))
+    found, usual = vars(radau.__wrapped__(3)), vars(radau(3))
+    for name, array in usual.items():
+        assert found[name].dtype == array.dtype, name
+        np.testing.assert_array_equal(found[name], array)
+
+
 @pytest.mark.parametrize(("stages", "step"), [(3, 0.2), (5, 1.0)])
 def test_radau_has_its_order_and_damps_completely(stages, step):
     table = radau(stages)

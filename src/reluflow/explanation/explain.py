@@ -16,15 +16,14 @@ from reluflow.checks import check_arguments
 from reluflow.claims.compare import compare
 from reluflow.explanation.end import fitted_samples, groups_of, interpolator, train_from_large
 from reluflow.explanation.explanation import Explanation
-from reluflow.explanation.files import RUN, WORK, working_in
+from reluflow.explanation.files import RUN, WORK, kept_in, working_in
 from reluflow.explanation.settings import ONE_THREAD, SMALL_RUN, Settings, has_pull
 from reluflow.explanation.simulate import (
     fastest_possible,
+    finished_run,
     horizon_of,
-    load_finished,
     simulate,
     with_horizon,
-    with_key,
 )
 from reluflow.explanation.stages import (
     DECAYS,
@@ -53,7 +52,6 @@ from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.problem.given import problem_of
 from reluflow.runtime import Progress
-from reluflow.runtime.checkpoint import KeptFile
 from reluflow.runtime.threads import one_thread
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases
@@ -136,43 +134,27 @@ def explain(
     settings = Settings(m, scale, seed, lr, steps, seconds, image_shape, weight_decay)
     settings.check(problem)
     folder = None if out is None else Path(out)
+    place = None if folder is None else folder / WORK
+    news = Announcer(on_sentence)
+    kernels = FlowKernels(needed=lr is None and not problem.several and has_pull(problem))
     light = m * problem.X.size <= ONE_THREAD
     with (
         one_thread() if light else nullcontext(),
         nullcontext() if folder is None else working_in(folder),
     ):
-        if problem.several:
-            # not an Explanation, but it has the verdict, run and files that callers ask for
-            several = _explain_vectors(problem, settings, folder, progress, on_sentence)
-            return cast(Explanation, several)
-        kernels = FlowKernels(needed=lr is None and has_pull(problem))
         with kernels, Progress(len(STAGES), "explain", progress, overall=True, even=False) as bar:
-            news = Announcer(on_sentence)
-            found = _gather(problem, settings, folder, Stages(bar, kernels), news)
+            stages = Stages(bar, kernels)
+            if problem.several:
+                from reluflow.explanation.multioutput import explain_vectors
+
+                # not an Explanation, but it has the verdict, run and files that callers ask for
+                several = explain_vectors(problem, settings, stages, news.announce, place)
+                found = cast(Explanation, several)
+            else:
+                found = _gather(problem, settings, place, stages, news)
         news.announce_all(found.verdict)
         if folder is not None:
             found.write(folder)
-    return found
-
-
-def _explain_vectors(
-    problem: Problem,
-    settings: Settings,
-    folder: Path | None,
-    progress: bool | str,
-    on_sentence: Callable[[str, str], None] | None,
-) -> Any:
-    """The same for several outputs, as a `VectorExplanation`."""
-    from reluflow.explanation.multioutput import explain_vectors
-
-    with (
-        FlowKernels(needed=False) as kernels,
-        Progress(len(STAGES), "explain", progress, overall=True, even=False) as bar,
-    ):
-        news = Announcer(on_sentence)
-        found = explain_vectors(problem, settings, Stages(bar, kernels), news.announce)
-    if folder is not None:
-        found.write(folder)
     return found
 
 
@@ -197,9 +179,11 @@ class Announcer:
 
 
 def _gather(
-    problem: Problem, settings: Settings, folder: Path | None, stages: Stages, news: Announcer
+    problem: Problem, settings: Settings, place: Path | None, stages: Stages, news: Announcer
 ) -> Explanation:
     """Predict, simulate, compare and prove, each stage within its means.
+
+    What a killed explanation left in ``place`` is used again.
 
     Where no sample pulls the start rests, or shrinks, for ever: the prediction and the run say
     so, and there is no end to be judged.
@@ -212,10 +196,11 @@ def _gather(
     unfollowed = why_no_paths(problem)
     alignment = stages.run("alignment", lambda: follow_neurons(problem, net, landscape), unfollowed)
     news.announce("Directions", first_turns(landscape, alignment, net.m))
-    followed = net.m if alignment is None else alignment.sign.size
+    followed = net.subset(np.arange(net.m if alignment is None else alignment.sign.size))
+    spent = [kept_in(place, f"{name}-{settings.key(problem)}") for name in ("limit", "width")]
     process = stages.run(
         "limit process",
-        lambda: predict_process(problem, net.subset(np.arange(followed)), settings.seconds, decay),
+        lambda: predict_process(problem, followed, settings.seconds, decay, spent[0]),
         unfollowed,
     )
     scale = float(net.log_norms.max())
@@ -223,12 +208,12 @@ def _gather(
         news.announce("Jumps", predicted_jumps(process, scale, net.m))
     wide = stages.run(
         "infinite width",
-        lambda: predict_process(problem, None, 0.5 * settings.seconds, decay),
+        lambda: predict_process(problem, None, 0.5 * settings.seconds, decay, spent[1]),
         idle or why_no_infinite_width(problem, landscape),
     )
     optimum = stages.run("optimum", lambda: find_optimum(problem), plain or why_no_optimum(problem))
     horizon = _horizon(problem, net, landscape, process)
-    run = stages.need("simulation", lambda: _train(problem, net, settings, horizon, folder, stages))
+    run = stages.need("simulation", lambda: _train(problem, net, settings, horizon, place, stages))
     if process is not None and process.ending in CUT_SHORT and not process.n_jumps:
         stages.skipped["limit process"], process = process.status, None
     compared = None
@@ -294,7 +279,7 @@ def _train(
     net: Network,
     settings: Settings,
     horizon: float,
-    folder: Path | None,
+    place: Path | None,
     stages: Stages,
 ) -> Trajectory:
     """The simulation, or the finished one of an explanation that was cut short or made before."""
@@ -302,29 +287,11 @@ def _train(
         stages.show("simulation")
         stages.kernels.wait()
     key = settings.key(problem)
-    run, place = None, None
-    if folder is not None:
-        place = folder / WORK
-        run = load_finished(place / RUN, key) or load_finished(folder / RUN, key)
-    if run is None:
-        run = _finished(simulate(problem, net, settings, horizon, _checkpoint(place, key)), key)
-        if place is not None:
-            run.save(place / RUN)
-    surer = with_horizon(run, net, settings, horizon, _checkpoint(place, f"coarser-{key}"))
+    run = finished_run(place, key, lambda kept: simulate(problem, net, settings, horizon, kept))
+    surer = with_horizon(run, net, settings, horizon, kept_in(place, f"coarser-{key}"))
     if surer is not run and place is not None:
         surer.save(place / RUN)
     return surer
-
-
-def _checkpoint(place: Path | None, key: str) -> KeptFile | None:
-    return None if place is None else KeptFile(place / f"{key[:24]}.npz")
-
-
-def _finished(run: Trajectory, key: str) -> Trajectory:
-    """The run with the fingerprint of its explanation; Ctrl-C ends the explanation."""
-    if run.status.code == "interrupted":
-        raise KeyboardInterrupt
-    return with_key(run, key)
 
 
 def _without_sizes(run: Trajectory) -> Trajectory:

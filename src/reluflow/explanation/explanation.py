@@ -222,8 +222,9 @@ class Explanation(Shown):
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write report.html, report.json, run.nc and certificates/ into ``folder``."""
         from reluflow.explanation.files import write
+        from reluflow.explanation.page import page_of
 
-        return write(self, Path(folder))
+        return write(self, Path(folder), page_of(self))
 
     def __repr__(self) -> str:
         return self.text

@@ -8,15 +8,18 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from reluflow._version import __version__
 from reluflow.errors import ReluflowError
-from reluflow.optimum.certificate_file import write_certificate
+from reluflow.optimum.certificate_file import Certificate, write_certificate
 from reluflow.plot.render import make_folder
 from reluflow.problem.tables import to_file_units
+from reluflow.report.page import Page
+from reluflow.runtime.checkpoint import KeptFile
 from reluflow.runtime.files import LOCK, cannot_write, hold, write_text
 from reluflow.runtime.plain import to_plain
+from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from reluflow.explanation.end import Group
@@ -52,15 +55,28 @@ def report_on_other_data(folder: Path, key: str) -> str | None:
         return "something else"
 
 
-def write(e: Explanation, folder: Path) -> list[Path]:
-    """Make every file under ``WORK``, then rename them, report.json last."""
-    from reluflow.explanation.page import page_of
+def kept_in(place: Path | None, name: str) -> KeptFile | None:
+    """Path of a checkpoint among the unfinished files, None where there are no files."""
+    return None if place is None else KeptFile(place / f"{name[:24]}.npz")
 
+
+class Writable(Protocol):
+    """What is written of an explanation, of one output or of several, beside its page."""
+
+    @property
+    def run(self) -> Trajectory: ...
+    @property
+    def certificates(self) -> tuple[Certificate, ...]: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def write(e: Writable, folder: Path, page: Page) -> list[Path]:
+    """Make every file under ``WORK``, then rename them, report.json last."""
     prepare(folder)
     work = folder / WORK
     try:
         e.run.save(work / RUN)  # what stands there may be of other settings, or damaged
-        page_of(e).write(work / PAGE)
+        page.write(work / PAGE)
         write_text(work / DATA, json.dumps(e.to_dict(), indent=2) + "\n")
         proofs = make_folder(work / PROOFS)
         for certificate in e.certificates:

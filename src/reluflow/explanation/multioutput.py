@@ -7,7 +7,6 @@ tells apart, in which order pairs of classes separate, and what is confused at t
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +20,9 @@ from reluflow._version import __version__
 from reluflow.arrays import Array
 from reluflow.claims.verdict import Verdict
 from reluflow.explanation.explanation import paragraph
+from reluflow.explanation.files import kept_in, write
 from reluflow.explanation.settings import Settings
+from reluflow.explanation.simulate import finished_run
 from reluflow.explanation.stages import Stages
 from reluflow.landscape.multioutput import (
     VectorAlignment,
@@ -39,6 +40,7 @@ from reluflow.prediction.multioutput.process import VectorProcess
 from reluflow.problem import Problem
 from reluflow.problem.tables import unseen_scores
 from reluflow.report.page import Page
+from reluflow.runtime.checkpoint import KeptFile
 from reluflow.runtime.plain import to_plain
 from reluflow.runtime.words import count, join, number, plural
 from reluflow.trajectory import Observable, Trajectory, every
@@ -198,12 +200,7 @@ class VectorExplanation:
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write report.html, report.json and run.nc into ``folder``."""
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
-        self.run.save(target / "run.nc")
-        page_of(self).write(target / "report.html")
-        (target / "report.json").write_text(json.dumps(self.to_dict(), indent=2) + "\n", "utf-8")
-        return [target / name for name in ("run.nc", "report.html", "report.json")]
+        return write(self, Path(folder), page_of(self))
 
 
 # ---------------------------------------------------------------------- stages
@@ -212,8 +209,12 @@ def explain_vectors(
     settings: Settings,
     stages: Stages,
     announce: Callable[[str, str], None],
+    place: Path | None = None,
 ) -> VectorExplanation:
-    """Predict, simulate and describe, each stage within its means."""
+    """Predict, simulate and describe, each stage within its means.
+
+    What a killed explanation left in ``place`` is used again.
+    """
     net = initialize(problem, settings.m, settings.scale, rng=settings.seed)
     size = float(net.m) * problem.X.size
     starts = int(np.clip(ASCENTS / (40.0 * problem.X.size * problem.K), 16, 400))
@@ -224,15 +225,20 @@ def explain_vectors(
         lambda: align(problem, net, extremal=landscape),
         "" if size <= FOLLOWED else much,
     )
-    budget = 0.2 * settings.seconds
+    key = settings.key(problem)
     process = stages.run(
         "limit process",
-        lambda: limit(problem, net, max_jumps=JUMPS, max_seconds=budget),
+        lambda: predict(problem, net, settings, kept_in(place, f"limit-{key}")),
         "" if size <= PREDICTED and has_pull_of(problem) else much,
     )
     if process is not None and not process.n_jumps:
         stages.skipped["limit process"], process = process.status, None
-    run = stages.need("simulation", lambda: simulate(problem, net, settings, landscape, process))
+    run = stages.need(
+        "simulation",
+        lambda: finished_run(
+            place, key, lambda kept: simulate(problem, net, settings, landscape, process, kept)
+        ),
+    )
     conditions = None
     if problem.loss.margin and net.m * problem.n * problem.K <= CONDITIONS:
         from reluflow.optimum.multioutput import kkt
@@ -246,6 +252,17 @@ def explain_vectors(
     return found
 
 
+def predict(
+    problem: Problem, net: Network, settings: Settings, checkpoint: KeptFile | None
+) -> VectorProcess:
+    """The first jumps of the limit process, in a part of the time; Ctrl-C ends the explanation."""
+    budget = 0.2 * settings.seconds
+    process = limit(problem, net, max_jumps=JUMPS, max_seconds=budget, checkpoint=checkpoint)
+    if process.interrupted:
+        raise KeyboardInterrupt
+    return process
+
+
 def has_pull_of(problem: Problem) -> bool:
     """Whether some sample pulls on a silent network."""
     return bool((problem.pull_sizes * problem.norms).any())
@@ -257,6 +274,7 @@ def simulate(
     settings: Settings,
     landscape: VectorExtremals,
     process: VectorProcess | None,
+    checkpoint: KeptFile | None = None,
 ) -> Trajectory:
     """Gradient flow for small data, gradient descent with a small step otherwise."""
     classes = problem.classes is not None
@@ -282,15 +300,15 @@ def simulate(
             save=every(horizon / 240),
             observe=observe,
             max_seconds=settings.seconds,
+            checkpoint=checkpoint,
         )
     from reluflow.descent.descend import descend
 
     lr = settings.lr if settings.lr is not None else usual_step(problem)
     most = int(np.clip(WORK / (6.0 * net.m * problem.X.size), 200, 20_000))
     steps = settings.steps or int(np.clip(horizon / lr, 200, most))
-    return descend(
-        problem, net, lr=lr, steps=steps, save=every(max(1, steps // 300)), observe=observe
-    )
+    recorded: dict[str, Any] = {"save": every(max(1, steps // 300)), "observe": observe}
+    return descend(problem, net, lr=lr, steps=steps, checkpoint=checkpoint, **recorded)
 
 
 def usual_step(problem: Problem) -> float:

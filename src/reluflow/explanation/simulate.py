@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from reluflow.errors import ReluflowError
+from reluflow.explanation.files import RUN, kept_in
 from reluflow.explanation.horizon import Horizon, compare_tolerances, step_tolerance
 from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull
 from reluflow.explanation.unseen import OBSERVED, has_unseen
@@ -270,6 +272,27 @@ def _plan(
     return {**plan, "stop": stops, "rtol": rtol, "max_steps": 200_000}
 
 
+def finished_run(
+    place: Path | None, key: str, make: Callable[[KeptFile | None], Trajectory]
+) -> Trajectory:
+    """The run of an explanation that was cut short or made before, or ``make(checkpoint)``.
+
+    ``place`` has the unfinished files of the folder around it, ``key`` is the explanation's
+    fingerprint. Ctrl-C ends the explanation.
+    """
+    if place is not None:
+        before = load_finished(place / RUN, key) or load_finished(place.parent / RUN, key)
+        if before is not None:
+            return before
+    run = make(kept_in(place, key))
+    if run.status.code == "interrupted":
+        raise KeyboardInterrupt
+    run = replace(run, settings={**run.settings, "explain": key})
+    if place is not None:
+        run.save(place / RUN)
+    return run
+
+
 def load_finished(path: Path, key: str) -> Trajectory | None:
     """The run that was finished under the same fingerprint, if there is one."""
     if not path.is_file():
@@ -279,8 +302,3 @@ def load_finished(path: Path, key: str) -> Trajectory | None:
     except ReluflowError:
         return None
     return run if run.settings.get("explain") == key else None
-
-
-def with_key(run: Trajectory, key: str) -> Trajectory:
-    """The run with the fingerprint of its explanation among its settings."""
-    return replace(run, settings={**run.settings, "explain": key})

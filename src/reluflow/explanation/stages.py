@@ -43,6 +43,7 @@ from reluflow.optimum.stationarity import Stationarity
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.runtime import Progress
+from reluflow.runtime.checkpoint import KeptFile
 from reluflow.trajectory import Trajectory
 
 T = TypeVar("T")
@@ -149,20 +150,25 @@ def join_alignments(parts: Sequence[Alignment]) -> Alignment:
 
 
 def predict_process(
-    problem: Problem, net: Network | None, seconds: float, weight_decay: float = 0.0
+    problem: Problem,
+    net: Network | None,
+    seconds: float,
+    weight_decay: float = 0.0,
+    checkpoint: KeptFile | None = None,
 ) -> JumpProcess:
     """The limit process; Ctrl-C, which cuts it short like a budget, ends the explanation.
 
     Small data are followed to the end with all proofs. On larger ones the process comes first,
-    and the time that is left goes into proofs: what it names in ``found`` is not proved.
+    and the time that is left goes into proofs: what it names in ``found`` is not proved. What is
+    spent stands in ``checkpoint``, so that a killed explanation comes to the same process again.
     """
     from reluflow.prediction.limit import limit
 
-    began = time.monotonic()
     small = problem.X.size * (1 if net is None else net.m) <= PROVED_WORK
     proofs = None if small else min(seconds, PROOF_SECONDS)
-    process = limit(problem, net, max_seconds=seconds, seconds=proofs, weight_decay=weight_decay)
-    if process.ending == "budget" and time.monotonic() - began < seconds:
+    budget: dict[str, Any] = {"max_seconds": seconds, "seconds": proofs, "checkpoint": checkpoint}
+    process = limit(problem, net, weight_decay=weight_decay, **budget)
+    if process.interrupted:
         raise KeyboardInterrupt
     return process
 

@@ -141,7 +141,8 @@ def radau(stages: int = 5) -> Collocation:
     """Radau IIA with an odd number of stages."""
     last = np.zeros(stages + 1)
     last[-2:] = -1.0, 1.0
-    nodes = 0.5 * (1.0 + np.sort(np.polynomial.legendre.legroots(last)))
+    # all roots are real, in a complex array from NumPy 2.5 on
+    nodes = 0.5 * (1.0 + np.sort(np.polynomial.legendre.legroots(last).real))
     nodes[-1] = 1.0
     powers = np.arange(stages)
     values = nodes[:, None] ** powers

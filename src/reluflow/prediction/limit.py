@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,10 +20,12 @@ from reluflow.network import Network
 from reluflow.prediction.balance import balance_words
 from reluflow.prediction.crew import NO_RATE
 from reluflow.prediction.process import ON_BALANCE, JumpProcess, Lazy
+from reluflow.prediction.spending import clock_of
 from reluflow.prediction.staircase import BUDGET, Plateau, Staircase, rounded_rate
 from reluflow.prediction.starts import Start, from_directions, from_infinite_width, from_network
 from reluflow.prediction.transit import remaining_loss
 from reluflow.problem import Problem
+from reluflow.runtime.budget import Clock
 from reluflow.runtime.progress import Interrupt
 
 _AT_REST = 20.0  # relaxation times that a plateau lasts if a run is to come to rest on it
@@ -42,6 +46,7 @@ def limit(
     max_jumps: int = 10_000,
     max_seconds: float | None = None,
     seconds: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> JumpProcess:
     r"""The saddle-to-saddle process of gradient flow from ``scale * net`` as scale tends to 0.
 
@@ -85,6 +90,9 @@ def limit(
         have grown for long, and can go on without a change of other outputs, are not followed far
         out, which ``status`` says. By default everything is computed to the end,
         whatever that takes.
+    checkpoint : path, optional
+        File that remembers what is spent of these budgets: the same call after a kill repeats what
+        was decided by the clock and has the rest of them, not fresh ones. Removed at the end.
 
     Returns
     -------
@@ -117,8 +125,9 @@ def limit(
     if problem.several and directions is None:
         from reluflow.prediction.multioutput.limit import limit as limit_of_vectors
 
-        budget = {"max_seconds": max_seconds, "seconds": seconds}
-        return limit_of_vectors(problem, net, tie=tie, max_jumps=max_jumps, **budget)
+        how: dict[str, Any] = {"tie": tie, "max_jumps": max_jumps, "checkpoint": checkpoint}
+        how |= {"max_seconds": max_seconds, "seconds": seconds}
+        return limit_of_vectors(problem, net, **how)
     problem.check_kinks("limit")
     if not 0.0 <= real_number(tie, "tie") < 1.0:
         raise ReluflowError(f"tie is a relative distance from 0 to 1, got {tie!r}: try 1e-9")
@@ -137,22 +146,36 @@ def limit(
         for unit in start.units:
             unit.g = rounded_rate(unit.g - decay, problem.total_pull)
     stairs = Staircase(problem, start.units, dict(start.dead), start.relaxation, decay)
-    began = time.monotonic()
+    given = {"max_jumps": max_jumps, "max_seconds": max_seconds, "seconds": seconds}
+    first = {
+        "V": np.array([unit.v for unit in start.units]),
+        "K": np.concatenate([np.zeros(0), *(unit.K for unit in start.units)]),
+        "signs": start.signs,
+    }
+    clock = clock_of(problem, first, {**given, "tie": tie, "weight_decay": decay}, checkpoint)
+    most = np.inf if max_seconds is None else max_seconds
     with Interrupt() as interrupt:
 
         def tick() -> bool:
-            late = max_seconds is not None and time.monotonic() - began > max_seconds
-            return interrupt.requested or late
+            return interrupt.requested or clock.decide(lambda spent: spent > most)
 
         stairs.run(max_jumps, tie, tick, quick=seconds is not None)
-    left = None if seconds is None else lambda: seconds - (time.monotonic() - began)
-    return _result(problem, start, stairs, left)
+    process = _result(problem, start, stairs, _lateness(clock, seconds))
+    clock.end(interrupt.requested)
+    return replace(process, interrupted=interrupt.requested)
+
+
+def _lateness(clock: Clock, seconds: float | None) -> Callable[[float], bool] | None:
+    """Whether so many seconds would be too many for what is left of all; None for no end."""
+    if seconds is None:
+        return None
+    return lambda needed: clock.decide(lambda spent: spent + needed >= seconds)
 
 
 def _result(
-    problem: Problem, start: Start, stairs: Staircase, left: Callable[[], float] | None
+    problem: Problem, start: Start, stairs: Staircase, late: Callable[[float], bool] | None
 ) -> JumpProcess:
-    """The process with its ending; ``left`` gives the seconds left for proofs, None for no end."""
+    """The process with its ending; proofs go on until ``late`` their next step, see `_lateness`."""
     m, plateaus, jumps = len(start.signs), stairs.plateaus, stairs.jumps
     rates = np.zeros((len(plateaus), m))
     exponents = np.full((len(plateaus), m), -1.0)
@@ -172,7 +195,7 @@ def _result(
     losses = np.array(
         [_loss(problem, net, plateau) for net, plateau in zip(networks, plateaus, strict=True)]
     )
-    ending, status, gain, bound, found = _ending(problem, stairs, losses, left)
+    ending, status, gain, bound, found = _ending(problem, stairs, losses, late)
     found += ("infinity",) if stairs.assumed else ()
     notes = [doubt.text(jumps) for doubt in start.open]
     tied = [str(i + 1) for i, jump in enumerate(jumps) if jump.tied]
@@ -185,8 +208,8 @@ def _result(
     if ending == "infinity":
         from reluflow.prediction.infinity import limit_direction
 
-        late = (lambda: False) if left is None else (lambda: left() <= 0.0)
-        direction, words, settled = limit_direction(problem, networks[-1], late)
+        stop = (lambda: False) if late is None else (lambda: late(0.0))
+        direction, words, settled = limit_direction(problem, networks[-1], stop)
         status += words
         found += () if settled else ("limit_direction",)
         notes.append(
@@ -305,14 +328,14 @@ class _Ending(NamedTuple):
 
 
 def _ending(
-    problem: Problem, stairs: Staircase, losses: Array, left: Callable[[], float] | None
+    problem: Problem, stairs: Staircase, losses: Array, late: Callable[[float], bool] | None
 ) -> _Ending:
     """How the process ends."""
     if stairs.trouble:
         code = "budget" if stairs.trouble in BUDGET else "unresolved"
         return _Ending(code, f"Not followed to the end: {stairs.trouble}.", np.nan, np.nan)
     if stairs.decay:
-        return _penalised_ending(problem, stairs, losses, left)
+        return _penalised_ending(problem, stairs, losses, late)
     if not np.any(stairs.pull):
         if stairs.diverging:
             words = "Every sample is fitted with a margin that grows for ever"
@@ -320,7 +343,7 @@ def _ending(
         words = "The process ends at an interpolator: the loss is 0."
         return _Ending("interpolates", words, 0.0, 0.0)
     small = 10.0 * NO_RATE * stairs.unit
-    best = max_G(problem, stairs.pull) if left is None else _gain(problem, stairs.pull, small, left)
+    best = max_G(problem, stairs.pull) if late is None else _gain(problem, stairs.pull, small, late)
     level = f"loss {losses[-1]:.6g}"
     if best.upper_bound <= small:
         words = f"Ends at a global minimum, {level}: no neuron would gain."
@@ -330,7 +353,7 @@ def _ending(
         words = f"Ends at {level}; {words}."
         return _Ending("stationary", words, best.value, best.upper_bound, ("gain",))
     rate = f"at rate {best.value:.6g}"
-    if left is not None and not best.exact:
+    if late is not None and not best.exact:
         rate += f", the largest found (at most {best.upper_bound:.3g})"
     words = (
         f"Ends at a spurious stationary point, {level}: none of the dormant neurons grows, but one "
@@ -341,12 +364,12 @@ def _ending(
 
 
 def _penalised_ending(
-    problem: Problem, stairs: Staircase, losses: Array, left: Callable[[], float] | None
+    problem: Problem, stairs: Staircase, losses: Array, late: Callable[[float], bool] | None
 ) -> _Ending:
     """How the process ends with weight decay: a further neuron gains what is beyond the decay."""
     small, decay = 10.0 * NO_RATE * stairs.unit, stairs.decay
     level = decay + small
-    best = max_G(problem, stairs.pull) if left is None else _gain(problem, stairs.pull, level, left)
+    best = max_G(problem, stairs.pull) if late is None else _gain(problem, stairs.pull, level, late)
     value, bound = max(best.value - decay, 0.0), max(best.upper_bound - decay, 0.0)
     what = f"of the penalised loss, loss {losses[-1]:.6g}"
     if not stairs.jumps:
@@ -366,7 +389,7 @@ def _penalised_ending(
     return _Ending("spurious", words, value, bound, () if best.exact else ("gain",))
 
 
-def _gain(problem: Problem, pull: Array, small: float, left: Callable[[], float]) -> MaxG:
+def _gain(problem: Problem, pull: Array, small: float, late: Callable[[float], bool]) -> MaxG:
     """The largest rate of a further neuron, the search widened while that can decide something.
 
     Ascent finds a value at once, branch and bound tightens the bound. With a value above ``small``
@@ -379,6 +402,6 @@ def _gain(problem: Problem, pull: Array, small: float, left: Callable[[], float]
         took = time.monotonic() - began
         decided = best.value > small or best.upper_bound <= small
         most = _REFINED if decided else _ALL_NODES
-        if best.exact or nodes >= most or 4.0 * took > left():
+        if best.exact or nodes >= most or late(4.0 * took):
             return best
         nodes = min(4 * nodes, _ALL_NODES)

@@ -163,6 +163,8 @@ class JumpProcess(Shown):
     weight_decay : float
         lambda: rates are s G_c(v) - lambda, plateaus are critical points of the penalised loss, and
         ``gain`` is what a further neuron has beyond lambda; ``losses`` are those of the data alone.
+    interrupted : bool
+        Whether Ctrl-C came while it was computed, and perhaps cut it short.
     """
 
     problem: Problem
@@ -193,6 +195,7 @@ class JumpProcess(Shown):
     balance: str = ""
     found: tuple[str, ...] = ()
     weight_decay: float = 0.0
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
         if self.ending not in ENDINGS:

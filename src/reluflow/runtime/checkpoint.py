@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ class KeptFile(os.PathLike[str]):
     """Path of a checkpoint that stays when its run ends, with the state at the end.
 
     Who stores the run removes it afterwards: a kill or a full disk in between loses nothing, and
-    a run that was ended by its budget of seconds is not given another one.
+    a run that was ended by its budget of seconds is not given another one. Nobody but the program
+    knows the file: one that is damaged, or of another run, is made anew without a word.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -82,19 +83,24 @@ class Checkpoint:
         self._last = time.monotonic()
 
     def read(self) -> dict[str, NDArray[Any]] | None:
-        """The saved state, or None when there is no file."""
+        """The saved state, or None when there is no file, or none of use among kept ones."""
         if self.path is None or not self.path.exists():
             return None
+        with suppress(ReluflowError) if self.kept else nullcontext():
+            return self._read(self.path)
+        return None
+
+    def _read(self, path: Path) -> dict[str, NDArray[Any]]:
         try:
-            with np.load(self.path, allow_pickle=False) as stored:
+            with np.load(path, allow_pickle=False) as stored:
                 state = {name: stored[name] for name in stored.files}
         except Exception:  # whatever a damaged archive makes the reader raise
             raise ReluflowError(
-                f"{self.path} is not a checkpoint this version can read: delete it to start anew"
+                f"{path} is not a checkpoint this version can read: delete it to start anew"
             ) from None
         if str(state.pop("key", "")) != self.key:
             raise ReluflowError(
-                f"checkpoint {self.path} belongs to a run with other data, weights or settings: "
+                f"checkpoint {path} belongs to a run with other data, weights or settings: "
                 "delete it or give another path"
             )
         return state

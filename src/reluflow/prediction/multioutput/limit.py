@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import os
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from reluflow.network import Network
 from reluflow.prediction.multioutput.process import VectorProcess
 from reluflow.prediction.multioutput.staircase import NO_RATE, Staircase, start_units
 from reluflow.prediction.multioutput.transit import STOPPED
+from reluflow.prediction.spending import clock_of
 from reluflow.problem import Problem
 from reluflow.runtime.progress import Interrupt
 
@@ -24,6 +26,7 @@ def limit(
     max_jumps: int = 10_000,
     max_seconds: float | None = None,
     seconds: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> VectorProcess:
     """The process of small starts with several outputs: see :func:`reluflow.limit`.
 
@@ -42,16 +45,19 @@ def limit(
     net.check_fits_problem(problem)
     units, relaxation = start_units(problem, net)
     stairs = Staircase(problem, units, net.m, relaxation)
-    began = time.monotonic()
-    budget = max_seconds if seconds is None else min(seconds, max_seconds or np.inf)
+    given = {"tie": tie, "max_jumps": max_jumps, "max_seconds": max_seconds, "seconds": seconds}
+    first = {"W": net.W, "a": net.a, "ls": net.log_factors}
+    clock = clock_of(problem, first, given, checkpoint)
+    budget = min(np.inf if each is None else each for each in (max_seconds, seconds))
     with Interrupt() as interrupt:
 
         def tick() -> bool:
-            late = budget is not None and time.monotonic() - began > budget
-            return interrupt.requested or late
+            return interrupt.requested or clock.decide(lambda spent: spent > budget)
 
         stairs.run(max_jumps, tie, tick)
-    return _result(problem, stairs, view)
+    process = _result(problem, stairs, view)
+    clock.end(interrupt.requested)
+    return replace(process, interrupted=interrupt.requested)
 
 
 def _result(problem: Problem, stairs: Staircase, view: str) -> VectorProcess:
