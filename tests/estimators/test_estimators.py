@@ -10,7 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from reluflow import JumpProcess, ReluflowError, Trajectory, align, initialize
+from reluflow import JumpProcess, ReluflowError, Trajectory, align, initialize, ridge
 from reluflow.estimators import SmallInitClassifier, SmallInitRegressor
 from reluflow.estimators.training import growth_rate
 
@@ -70,6 +70,34 @@ def test_stages_are_the_features_in_the_order_of_learning():
     assert np.array_equal(list(trained.staged_predict(X))[-1], trained.predict(X))
     assert trained.jumps_[0] == pytest.approx(exact.jumps_[0], rel=0.02)
     assert np.allclose(list(trained.staged_predict(X))[1], stages[1], atol=0.02)
+
+
+@pytest.mark.parametrize("method", ["flow", "descent", "limit"])
+def test_weight_decay_by_each_method(method):
+    """One direction: the output is thresholded softly, 2 - lambda; above lambda = 2 it is 0."""
+    X, y = np.array([[1.0], [1.0]]), np.array([2.0, 2.0])
+    how = {**AS_IT_IS, "duration": 12.0}
+    model = SmallInitRegressor(8, 1e-3, method, weight_decay=0.5, **how).fit(X, y)
+    assert model.predict(X) == pytest.approx([1.5, 1.5], abs=1e-3)
+    assert len(model.jumps_) == 1
+    assert model.network_.norm2 == pytest.approx(ridge(model.problem_, 0.5).norm2, rel=1e-2)
+    above = SmallInitRegressor(8, 1e-3, method, weight_decay=2.1, **AS_IT_IS).fit(X, y)
+    assert np.abs(above.predict(X)).max() < 1e-6
+    assert len(above.jumps_) == 0
+
+
+def test_weight_decay_reaches_classifiers_searches_and_explain():
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:120], y[:120]
+    model = SmallInitClassifier(10, 1e-2, random_state=0)
+    search = GridSearchCV(model, {"weight_decay": [0.0, 0.05]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.85
+    free, held = (SmallInitClassifier(10, 1e-2, weight_decay=v, random_state=0) for v in (0, 0.05))
+    assert held.fit(X, y).network_.norm2 < 0.7 * free.fit(X, y).network_.norm2
+    tiny = SmallInitRegressor(4, 1e-3, weight_decay=0.3, **AS_IT_IS).fit(*GOLDEN)
+    assert tiny.explain(progress=False).settings.weight_decay == 0.3
+    with pytest.raises(ReluflowError, match="weight_decay must be finite and not negative"):
+        SmallInitClassifier(weight_decay=-1.0).fit(X, y)
 
 
 def test_longer_training_learns_more():

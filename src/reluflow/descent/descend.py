@@ -222,11 +222,7 @@ class _Loop:
         if self.problem.several:
             from reluflow.descent.multioutput import Vectors
 
-            if self.decay:
-                raise ReluflowError(
-                    f"weight_decay is for one output, got {self.problem.K}: set it to 0"
-                )
-            return Vectors(self.problem, net, self.both, self.limit, self.dtype)
+            return Vectors(self.problem, net, self.both, self.limit, self.dtype, self.decay)
         if self.problem.smoothed is not None:
             smoothed = self.problem.smoothed
             return Smooth(self.problem, net, self.both, self.limit, smoothed, self.decay)

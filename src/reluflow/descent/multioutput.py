@@ -25,13 +25,21 @@ class Vectors:
     .. math:: f = \phi(H) A, \qquad A \leftarrow A + \eta\, \phi(H)^\top C, \qquad
               W \leftarrow W + \eta\, (\phi'(H) \circ C A^\top)^\top X.
 
-    Weights are kept in units of 2^exponent per neuron, so that any initial scale is exact.
+    Weight decay takes lr lambda of every trained weight besides. Weights are kept in units of
+    2^exponent per neuron, so that any initial scale is exact.
     """
 
     def __init__(
-        self, problem: Problem, net: Network, both: bool, limit: float, dtype: np.dtype[Any]
+        self,
+        problem: Problem,
+        net: Network,
+        both: bool,
+        limit: float,
+        dtype: np.dtype[Any],
+        decay: float = 0.0,
     ) -> None:
         self.problem, self.both, self.limit, self.dtype = problem, both, limit, dtype
+        self.decay = decay
         self.exponent, mantissa = split_scale(net.log_scale, net.m)
         self.scaled = net.log_scale is not None
         self.W = np.ascontiguousarray(net.W * mantissa[:, None], dtype=dtype)
@@ -66,9 +74,13 @@ class Vectors:
         if not np.max(np.abs(f)) <= self.limit:
             return False
         C = (-weight * problem.loss.slope(f.astype(np.float64), y)).astype(self.dtype)
-        rate = self.dtype.type(rate)
+        keep, rate = self.dtype.type(1.0 - rate * self.decay), self.dtype.type(rate)
         B = C @ self.A.T
         np.multiply(B, leak, out=B, where=~active)
+        if self.decay:
+            self.W *= keep
+        if self.decay and self.both:
+            self.A *= keep
         if self.both:
             self.A += rate * (H.T @ C)
         self.W += rate * (B.T @ X)

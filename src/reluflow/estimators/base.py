@@ -34,6 +34,7 @@ class SmallInitBase(BaseEstimator):  # type: ignore[misc]
         duration: float
         learning_rate: float | None
         max_steps: int
+        weight_decay: float
         random_state: Any
         n_features_in_: int
 
@@ -52,6 +53,7 @@ class SmallInitBase(BaseEstimator):  # type: ignore[misc]
             self.learning_rate,
             self.max_steps,
             seed,
+            self.weight_decay,
         )
         course.check()
         return course
@@ -122,5 +124,5 @@ class SmallInitBase(BaseEstimator):  # type: ignore[misc]
         from reluflow.explanation.explain import explain
 
         check_is_fitted(self)
-        given = {"m": self.n_neurons, "scale": self.scale, "seed": self.seed_, **options}
-        return explain(self.problem_, **given)
+        given = {"m": self.n_neurons, "scale": self.scale, "seed": self.seed_}
+        return explain(self.problem_, **{**given, "weight_decay": self.weight_decay, **options})

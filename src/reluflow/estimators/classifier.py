@@ -28,7 +28,7 @@ class SmallInitClassifier(ClassifierMixin, SmallInitBase):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_neurons, scale, leak, bias, duration, learning_rate, max_steps, random_state
+    n_neurons, scale, leak, bias, duration, learning_rate, max_steps, weight_decay, random_state
         As in :class:`SmallInitRegressor`.
     method : {"flow", "descent", "limit"}
         As there; where the limit process runs to infinity its direction is taken at the size at
@@ -68,6 +68,7 @@ class SmallInitClassifier(ClassifierMixin, SmallInitBase):  # type: ignore[misc]
         duration: float = 5.0,
         learning_rate: float | None = None,
         max_steps: int = 100_000,
+        weight_decay: float = 0.0,
         random_state: Any = None,
     ) -> None:
         self.n_neurons = n_neurons
@@ -80,6 +81,7 @@ class SmallInitClassifier(ClassifierMixin, SmallInitBase):  # type: ignore[misc]
         self.duration = duration
         self.learning_rate = learning_rate
         self.max_steps = max_steps
+        self.weight_decay = weight_decay
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:

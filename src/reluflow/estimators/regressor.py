@@ -47,6 +47,10 @@ class SmallInitRegressor(RegressorMixin, SmallInitBase):  # type: ignore[misc]
         Step size of descent; by default a fifth of what the curvature of the data allows.
     max_steps : int
         Steps at most; a warning says when they do not suffice.
+    weight_decay : float
+        lambda of the penalty (lambda/2) (|W|^2 + |a|^2) on the loss that the network sees: a
+        direction that pulls by less than lambda is never learned. Growth is slower with it, and
+        training as much longer (ten times at most).
     random_state : int, RandomState or None
         Of the initial weights.
 
@@ -90,6 +94,7 @@ class SmallInitRegressor(RegressorMixin, SmallInitBase):  # type: ignore[misc]
         duration: float = 5.0,
         learning_rate: float | None = None,
         max_steps: int = 100_000,
+        weight_decay: float = 0.0,
         random_state: Any = None,
     ) -> None:
         self.n_neurons = n_neurons
@@ -102,6 +107,7 @@ class SmallInitRegressor(RegressorMixin, SmallInitBase):  # type: ignore[misc]
         self.duration = duration
         self.learning_rate = learning_rate
         self.max_steps = max_steps
+        self.weight_decay = weight_decay
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> SmallInitRegressor:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from reluflow.arrays import Array, real_number
+from reluflow.arrays import Array, decay_rate, real_number
 from reluflow.errors import ReluflowError
 from reluflow.network import Network, initialize
 from reluflow.problem import Problem
@@ -62,6 +62,7 @@ class Course:
     learning_rate: Any
     max_steps: Any
     seed: int
+    weight_decay: Any = 0.0
 
     def check(self) -> None:
         """One sentence for what cannot be."""
@@ -76,6 +77,7 @@ class Course:
         whole = isinstance(self.max_steps, int | np.integer) and self.max_steps >= 1
         if not whole or isinstance(self.max_steps, bool):
             raise ReluflowError(f"max_steps must be a whole number >= 1, got {self.max_steps!r}")
+        decay_rate(self.weight_decay)
 
     def train(self, problem: Problem) -> Training:
         """Train on a problem; one whose samples do not pull leaves the network silent."""
@@ -87,7 +89,9 @@ class Course:
         if self.method == "limit":
             return self._predict(problem, net)
         size = max(-float(net.log_norms.max()), 1.0)
-        t_end = float(self.duration) * size / rate
+        # near the decay at which nothing is learned growth takes for ever: ten times as long, then
+        grows = max(rate - float(self.weight_decay), 0.1 * rate)
+        t_end = float(self.duration) * size / grows
         run = self._flow(problem, net, t_end)
         if not run.status.ok:
             warnings.warn(f"{run.status}", ConvergenceWarning, stacklevel=4)
@@ -108,6 +112,7 @@ class Course:
                 kinks=False,
                 rtol=_RTOL,
                 max_steps=int(self.max_steps),
+                weight_decay=self.weight_decay,
                 progress=False,
             )
         lr = self.learning_rate
@@ -116,13 +121,21 @@ class Course:
             lr = _STABLE / (top * max(1.0, float(np.abs(problem.y).max())))
         steps = max(1, min(int(np.ceil(t_end / lr)), int(self.max_steps)))
         save = every(max(1, steps // _RECORDS))
-        return descend(problem, net, lr=float(lr), steps=steps, save=save, progress=False)
+        return descend(
+            problem,
+            net,
+            lr=float(lr),
+            steps=steps,
+            save=save,
+            weight_decay=self.weight_decay,
+            progress=False,
+        )
 
     def _predict(self, problem: Problem, net: Network) -> Training:
         """The saddles of the limit process, nothing trained."""
         from reluflow.prediction.limit import limit
 
-        process = limit(problem, net)
+        process = limit(problem, net, weight_decay=self.weight_decay)
         if process.ending.startswith(("budget", "unresolved")):
             warnings.warn(process.status, ConvergenceWarning, stacklevel=5)
         stages = list(process.networks)

@@ -75,7 +75,8 @@ class Settings:
             raise ReluflowError("steps were given without lr: gradient flow has none, give lr too")
         if self.steps is not None and self.steps < 1:
             raise ReluflowError(f"steps must be at least 1, got {self.steps}")
-        decay_rate(self.weight_decay)
+        if decay_rate(self.weight_decay):
+            problem.check_one_output("explain with weight_decay")
         if not self.seconds > 0.0:
             raise ReluflowError(f"seconds must be positive, got {self.seconds:g}: 120 is usual")
         if self.image_shape is not None:

@@ -143,9 +143,7 @@ def flow(
     _check(rtol, t_end, max_steps, on_branch)
     net.check_fits_problem(problem)
     weight_decay = decay_rate(weight_decay)
-    if weight_decay and problem.several:
-        raise ReluflowError(f"weight_decay in flow is for one output, got {problem.K}: set it to 0")
-    vectors = vector_data(problem, clock) if problem.several else None
+    vectors = vector_data(problem, clock, weight_decay) if problem.several else None
     data = None if problem.several else data_of(problem, clock, weight_decay)
     stops = as_stops(stop)
     if t_end is None and not stops:
@@ -178,7 +176,7 @@ def flow(
     def make(kind: str) -> Mover:
         """A mover of the given kind at the start."""
         if vectors is not None:
-            return vector_mover(kind, vectors, net, rtol, damped)
+            return vector_mover(kind, vectors, net, rtol, damped, weight_decay)
         assert data is not None
         if kind == Solver.kind:
             state, events = begin(problem, net, data, policy)

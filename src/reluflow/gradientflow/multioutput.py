@@ -24,6 +24,7 @@ from scipy.integrate import RK45
 from reluflow.arrays import Array, Sides
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.mover import Handover, Snapshot
+from reluflow.gradientflow.terms import check_decay
 from reluflow.gradientflow.unlocated import Unlocated
 from reluflow.kernels.codes import CROSS, EXIT, SLIDE
 from reluflow.network import Network
@@ -51,7 +52,7 @@ class VectorData(NamedTuple):
         return self.problem.y
 
 
-def vector_data(problem: Problem, clock: str) -> VectorData:
+def vector_data(problem: Problem, clock: str, decay: float = 0.0) -> VectorData:
     """The problem for its movers; ``clock="loss"`` divides the pull by the loss."""
     if clock not in ("time", "loss"):
         raise ReluflowError(f"clock must be 'time' or 'loss', got {clock!r}")
@@ -60,6 +61,7 @@ def vector_data(problem: Problem, clock: str) -> VectorData:
             f"clock='loss' is for losses that vanish at infinity (softmax, logistic), "
             f"got {problem.loss.name}: use clock='time'"
         )
+    check_decay(clock, decay)
     return VectorData(problem, problem.X, problem.norms, problem.leak, clock == "loss")
 
 
@@ -83,9 +85,17 @@ class UnlocatedVectors(Unlocated):
     kind = "unlocated, several outputs"
     data: Any
 
-    def __init__(self, data: VectorData, Z: Array, ls: Array, rtol: float, damped: bool) -> None:
+    def __init__(
+        self,
+        data: VectorData,
+        Z: Array,
+        ls: Array,
+        rtol: float,
+        damped: bool,
+        decay: float = 0.0,
+    ) -> None:
         self.d = data.problem.d
-        super().__init__(data, Z, ls, rtol, damped)  # type: ignore[arg-type]
+        super().__init__(data, Z, ls, rtol, damped, decay)  # type: ignore[arg-type]
 
     def pull(self, f: Array) -> Array:
         """C (n, K), over the loss if that is the clock."""
@@ -142,11 +152,19 @@ class LocatedVectors(UnlocatedVectors):
     pair: Any = RK45
     due: Event | None = None
 
-    def __init__(self, data: VectorData, Z: Array, ls: Array, rtol: float, damped: bool) -> None:
+    def __init__(
+        self,
+        data: VectorData,
+        Z: Array,
+        ls: Array,
+        rtol: float,
+        damped: bool,
+        decay: float = 0.0,
+    ) -> None:
         self.U: Sides = np.where(Z[:, : data.problem.d] @ data.X.T > 0.0, 1, -1).astype(np.int8)
         self._since = 0, 0  # events and steps when it was last asked whether these pay
         self._read_sides()
-        super().__init__(data, Z, ls, rtol, damped)
+        super().__init__(data, Z, ls, rtol, damped, decay)
         self.events = []
 
     def _read_sides(self) -> None:
@@ -288,7 +306,7 @@ class LocatedVectors(UnlocatedVectors):
         assert self.events is not None
         self.events.append(np.array([[j, k, self.t, kind]], dtype=float))
         self._read_sides()
-        self.rate = self.velocity(self.Z)
+        self.rate = self._velocity(self.Z)
         self.log_loss = self._log_loss
 
     def _passes(self, j: int, k: int) -> bool:
@@ -314,7 +332,9 @@ class LocatedVectors(UnlocatedVectors):
         self._since = events, steps
         if not busy:
             return None
-        other = UnlocatedVectors(self.data, self.Z, self.ls, math.sqrt(self.rtol), self.damped)
+        other = UnlocatedVectors(
+            self.data, self.Z, self.ls, math.sqrt(self.rtol), self.damped, self.decay
+        )
         other.t, other.log_time, other.cost, other.events = (
             self.t,
             self.log_time,
@@ -344,8 +364,8 @@ def _along(rows: Array, v: Array) -> Array:
 
 
 def vector_mover(
-    kind: str, data: VectorData, net: Network, rtol: float, damped: bool
+    kind: str, data: VectorData, net: Network, rtol: float, damped: bool, decay: float = 0.0
 ) -> UnlocatedVectors:
     """A mover of the given kind at the start."""
     cls = LocatedVectors if kind == LocatedVectors.kind else UnlocatedVectors
-    return cls(data, np.hstack([net.W, net.a]), net.log_factors, rtol, damped)
+    return cls(data, np.hstack([net.W, net.a]), net.log_factors, rtol, damped, decay)

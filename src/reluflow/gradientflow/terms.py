@@ -12,6 +12,15 @@ from reluflow.kernels.flow_types import N_NODES, Data, Method
 from reluflow.problem import Problem
 
 
+def check_decay(clock: str, decay: float) -> None:
+    """Raise where weights decay and the clock is that of the loss."""
+    if clock == "loss" and decay:
+        raise ReluflowError(
+            f"clock='loss' is for weights that grow for ever, got weight_decay={decay:g}: use "
+            "clock='time'"
+        )
+
+
 def data_of(problem: Problem, clock: str, decay: float = 0.0) -> Data:
     """Arrays of a problem; ``clock="loss"`` divides the pull by the loss.
 
@@ -24,11 +33,7 @@ def data_of(problem: Problem, clock: str, decay: float = 0.0) -> Data:
             f"clock='loss' is for losses that vanish at infinity (logistic, exponential), "
             f"got {problem.loss.name}: use clock='time'"
         )
-    if clock == "loss" and decay:
-        raise ReluflowError(
-            f"clock='loss' is for weights that grow for ever, got weight_decay={decay:g}: use "
-            "clock='time'"
-        )
+    check_decay(clock, decay)
     if problem.loss.kernel < 0:
         raise ReluflowError(f"flow has no kernel for the loss {problem.loss.name!r}")
     return Data(

@@ -110,8 +110,8 @@ def penalised_stationarity(
     decay = decay_rate(weight_decay)
     if decay == 0.0:
         raise ReluflowError("penalised_stationarity needs weight_decay > 0: use stationarity")
-    check_loss(problem)
     problem.check_kinks("penalised_stationarity")
+    check_loss(problem)
     net.check_fits(problem.d)
     W, a = net.weights()
     f = problem.outputs(net)

@@ -162,8 +162,8 @@ class RidgeSearch:
         rng: np.random.Generator | int | None = 0,
     ) -> None:
         check_search(sign, rounds)
-        check_loss(problem)
         problem.check_kinks("ridge")
+        check_loss(problem)
         self.problem, self.sign, self.rounds, self.budget = problem, sign, rounds, budget
         self.rng = np.random.default_rng(rng)
         self.silent_above = largest_decay(problem, sign, budget)

@@ -122,6 +122,9 @@ def limit(
     >>> process.times, process.ending
     (array([1., 2.]), 'interpolates')
     """
+    decay = decay_rate(weight_decay)
+    if decay:
+        problem.check_one_output("limit with weight_decay")
     if problem.several and directions is None:
         from reluflow.prediction.multioutput.limit import limit as limit_of_vectors
 
@@ -131,7 +134,6 @@ def limit(
     problem.check_kinks("limit")
     if not 0.0 <= real_number(tie, "tie") < 1.0:
         raise ReluflowError(f"tie is a relative distance from 0 to 1, got {tie!r}: try 1e-9")
-    decay = decay_rate(weight_decay)
     if net is not None and directions is not None:
         raise ReluflowError("give either net or directions, not both")
     if net is not None:
