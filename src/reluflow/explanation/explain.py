@@ -158,7 +158,7 @@ def _explain_vectors(
     on_sentence: Callable[[str, str], None] | None,
 ) -> Any:
     """The same for several outputs, as a `VectorExplanation`."""
-    from reluflow.explanation.multioutput import explain_vectors
+    from reluflow.explanation.multioutput.stages import explain_vectors
 
     with (
         FlowKernels(needed=False) as kernels,

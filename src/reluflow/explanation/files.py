@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from reluflow._version import __version__
 from reluflow.errors import ReluflowError
@@ -21,6 +21,9 @@ from reluflow.runtime.plain import to_plain
 if TYPE_CHECKING:
     from reluflow.explanation.end import Group
     from reluflow.explanation.explanation import Explanation
+    from reluflow.optimum.certificate import Certificate
+    from reluflow.report.page import Page
+    from reluflow.trajectory import Trajectory
 
 WORK = ".explain"  # beside the results: checkpoint and files not yet complete
 RUN, PAGE, DATA, PROOFS = "run.nc", "report.html", "report.json", "certificates"
@@ -52,15 +55,31 @@ def report_on_other_data(folder: Path, key: str) -> str | None:
         return "something else"
 
 
-def write(e: Explanation, folder: Path) -> list[Path]:
-    """Make every file under ``WORK``, then rename them, report.json last."""
-    from reluflow.explanation.page import page_of
+class Report(Protocol):
+    """What is written: an explanation of one output or of several."""
 
+    @property
+    def run(self) -> Trajectory:
+        """run.nc."""
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """certificates/."""
+
+    def page(self) -> Page:
+        """report.html."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """report.json."""
+
+
+def write(e: Report, folder: Path) -> list[Path]:
+    """Make every file under ``WORK``, then rename them, report.json last."""
     prepare(folder)
     work = folder / WORK
     try:
         e.run.save(work / RUN)  # what stands there may be of other settings, or damaged
-        page_of(e).write(work / PAGE)
+        e.page().write(work / PAGE)
         write_text(work / DATA, json.dumps(e.to_dict(), indent=2) + "\n")
         proofs = make_folder(work / PROOFS)
         for certificate in e.certificates:
