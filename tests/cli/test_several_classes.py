@@ -74,10 +74,20 @@ def test_explanation_of_three_classes(table, tmp_path):
     order = [row["time"] for row in report["separations"]]
     assert order == sorted(order)
     assert "fig" in (tmp_path / "out" / "report.html").read_text()
-    jumps = found.process.jump_times(log_scale=float(found.net.log_norms.max()))
-    half = 0.5 * (found.process.losses[0] + found.process.losses[1])
-    seen = found.run.times[np.argmax(found.run.loss <= half)]
-    assert seen == pytest.approx(jumps[0], rel=0.1)
+    row = found.comparison.rows[0]
+    assert row.simulated == pytest.approx(row.predicted, rel=0.1)
+    assert "seen at" in topics["Jumps"]
+    late = found.kkt
+    assert np.exp(late.log_q_min) > 5.0
+    assert late.residual < 0.2
+    assert late.margin <= found.optimum.upper_bound
+    assert found.optimum.margin <= found.optimum.upper_bound
+    assert sum(g.share for g in found.groups) == pytest.approx(1.0)
+    assert [sum(map(sum, moment["confusion"])) for moment in report["course"]] == [24] * len(
+        report["course"]
+    )
+    assert report["optimum"]["upper_bound"] == found.optimum.upper_bound
+    assert not (tmp_path / "out" / ".explain").exists()  # every file came whole
 
 
 def test_explanation_of_outputs_that_are_numbers():

@@ -6,7 +6,6 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -144,12 +143,33 @@ def test_a_pipeline_and_a_search_over_scales():
     assert len(search.cv_results_["params"]) == 2
 
 
-def test_more_classes_by_one_against_the_rest():
+@pytest.mark.parametrize(("method", "loss"), [("flow", "logistic"), ("descent", "exponential")])
+def test_more_than_two_classes_are_one_network(method, loss):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ReluflowError, match="OneVsRestClassifier"):
-        SmallInitClassifier().fit(X, y)
-    model = OneVsRestClassifier(SmallInitClassifier(20, random_state=0)).fit(X, y)
+    y = np.array(["c", "a", "b"])[y]
+    model = SmallInitClassifier(20, method=method, loss=loss, random_state=0).fit(X, y)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.problem_.classes == ("a", "b", "c")
     assert model.score(X, y) > 0.93
+    f = model.decision_function(X)
+    assert f.shape == (150, 3)
+    p = model.predict_proba(X)
+    ratio = np.log(p[:, 0] / p[:, 1]) / (f[:, 0] - f[:, 1])
+    assert np.allclose(ratio, {"logistic": 1.0, "exponential": 2.0}[loss])
+    assert np.allclose(p.sum(axis=1), 1.0)
+    assert model.outer_.shape == (len(model.directions_), 3)
+    assert np.allclose(np.linalg.norm(model.outer_, axis=1), 1.0)
+    assert model.shares_.sum() == pytest.approx(1.0)
+    assert np.array_equal(list(model.staged_predict(X))[-1], model.predict(X))
+
+
+def test_the_limit_process_of_three_classes():
+    X = 2.0 * np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9], [1.1, 0.1], [-0.6, 1.0]])
+    y = [0, 1, 2, 0, 1]
+    model = SmallInitClassifier(8, 1e-4, "limit", bias=None, random_state=0).fit(X, y)
+    assert isinstance(model.result_, JumpProcess)
+    assert len(model.stages_) == model.result_.n_jumps + 1
+    assert model.score(X, y) == 1.0
 
 
 def test_seeds_decide():

@@ -121,3 +121,14 @@ def test_far_from_a_kkt_point_the_active_set_is_not_the_narrowest(several, steps
     alone = kkt(problem, run.final, tol=1e-9)
     assert 0.5 < wide.residual < 0.9 * alone.residual
     assert found.residual <= 0.1 + 0.9 * wide.residual
+
+
+def test_a_search_cut_short_still_gives_bounds():
+    best, least = max_margin(CLASSES), min_norm(REAL)
+    for options in ({"rounds": 1}, {"seconds": 0.0}):
+        some, few = max_margin(CLASSES, **options), min_norm(REAL, **options)
+        assert some.margin <= best.margin * (1 + 1e-9)
+        assert some.upper_bound >= best.margin * (1 - 1e-9)
+        assert margin(CLASSES, some.network) == pytest.approx(some.margin, rel=1e-12)
+        assert few.lower_bound <= least.norm2 * (1 + 1e-9)
+        assert few.norm2 >= least.norm2 * (1 - 1e-9)

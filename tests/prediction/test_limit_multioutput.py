@@ -119,3 +119,26 @@ def test_permuting_the_classes_permutes_the_prediction(seed, order):
     assert np.allclose(one.outer[:, order], two.outer, atol=1e-7)
     a, b = flow(problem, net.scaled(-3.0), t_end=20.0), flow(other, moved.scaled(-3.0), t_end=20.0)
     assert np.allclose(a.final(X)[:, order], b.final(X), atol=1e-9)
+
+
+def test_neurons_that_jumped_together_part_as_modes_of_a_linear_network_do():
+    # all samples active: f = A^T W x, whose second mode waits in the offsets of one group
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(6, 3))) + 0.2
+    problem = Problem(X, X @ np.abs(rng.normal(size=(3, 2))))
+    W, A = np.abs(rng.normal(size=(6, 3))) + 0.3, 0.3 * rng.normal(size=(6, 2)) + 1.0
+    A *= (np.linalg.norm(W, axis=1) / np.linalg.norm(A, axis=1))[:, None]
+    net = Network(W, A)
+    process = limit(problem, net)
+    assert process.n_jumps == 1
+    assert "6 neurons that jumped together part at" in process.status
+    seen = []
+    for L in (12.0, 24.0):
+        start = net.scaled(-L - net.log_norms.max())
+        end = 1.3 * process.parts_at * L + 60.0
+        run = flow(problem, start, t_end=end, save=every(0.5), states=False, rtol=1e-10)
+        assert run.loss[-1] < 1e-3 * process.losses[1]
+        seen.append(run.times[np.argmax(run.loss <= 0.5 * process.losses[1])])
+    assert (seen[1] - seen[0]) / 12.0 == pytest.approx(process.parts_at, rel=5e-3)
+    alone = Network(W[:1], A[:1])
+    assert limit(problem, alone).ending == "spurious"  # one neuron has one mode

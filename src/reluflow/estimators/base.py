@@ -58,8 +58,13 @@ class SmallInitBase(BaseEstimator):  # type: ignore[misc]
         course.check()
         return course
 
-    def _fit(self, X: Array, y: Array, labels: tuple[str, ...] | None) -> None:
-        """Train on columns X and labels y as the network is to see them."""
+    def _fit(
+        self, X: Array, y: Array, labels: tuple[str, ...] | None, loss: str | None = None
+    ) -> None:
+        """Train on columns X and labels y as the network is to see them.
+
+        ``loss`` is that of several classes, whose one-hot rows y are and whose names labels are.
+        """
         course = self._course()
         self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.standardize:
@@ -70,17 +75,19 @@ class SmallInitBase(BaseEstimator):  # type: ignore[misc]
         self.problem_ = Problem(
             self._columns(X),
             y,
-            loss=as_loss(self.loss),
+            loss=as_loss(self.loss if loss is None else loss),
             leak=self.leak,
             bias=self.bias,
             name="training data",
             feature_names=None if names is None else tuple(str(name) for name in names),
-            label_names=labels,
+            label_names=labels if loss is None else None,
+            known={} if loss is None else {"classes": labels},
         )
         self._keep(course.train(self.problem_))
 
     def _keep(self, done: Training) -> None:
         from reluflow.explanation.end import groups_of
+        from reluflow.explanation.multioutput.end import vector_groups
 
         self.network_: Network = done.network
         self.stages_ = done.stages
@@ -88,11 +95,15 @@ class SmallInitBase(BaseEstimator):  # type: ignore[misc]
         self.stage_losses_ = done.losses
         self.n_steps_ = done.steps
         self.result_ = done.result
-        carriers = groups_of(self.problem_, done.network) if done.result is not None else ()
+        several = self.problem_.several
+        find = vector_groups if several else groups_of
+        carriers: Any = find(self.problem_, done.network) if done.result is not None else ()
         self.directions_ = np.array([group.direction for group in carriers]).reshape(
             -1, self.problem_.d
         )
         self.shares_ = np.array([group.sign * group.share for group in carriers])
+        if several:
+            self.outer_ = np.array([group.outer for group in carriers]).reshape(-1, self.problem_.K)
 
     def _columns(self, X: Array) -> Array:
         columns: Array = (X - self.mean_) / self.scale_

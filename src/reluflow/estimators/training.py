@@ -150,8 +150,14 @@ def growth_rate(problem: Problem, net: Network) -> float:
     r"""About the rate at which the fastest of these neurons grows while the network is silent.
 
     Each direction v is sent to :math:`s D_u(v) / |D_u(v)|` a few times, u the signs of X v, which
-    climbs s G; the value is at most the true one.
+    climbs s G; the value is at most the true one. With several outputs steps uphill climb G_C.
     """
+    if problem.several:
+        from reluflow.landscape.multioutput import uphill, value
+
+        return float(
+            value(problem, uphill(problem, problem.pull, net.directions, 3 * _ROUNDS)[0]).max()
+        )
     c, sign, V = problem.pull, np.sign(net.a), net.directions
     for _ in range(_ROUNDS):
         slope = np.where(problem.X @ V.T > 0.0, 1.0, problem.leak)

@@ -145,7 +145,7 @@ def explain(
         with kernels, Progress(len(STAGES), "explain", progress, overall=True, even=False) as bar:
             stages = Stages(bar, kernels)
             if problem.several:
-                from reluflow.explanation.multioutput import explain_vectors
+                from reluflow.explanation.multioutput.stages import explain_vectors
 
                 # not an Explanation, but it has the verdict, run and files that callers ask for
                 several = explain_vectors(problem, settings, stages, news.announce, place)

@@ -42,6 +42,7 @@ from reluflow.optimum.min_norm import MinNorm
 from reluflow.optimum.stationarity import Stationarity
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
+from reluflow.report.page import Page
 from reluflow.trajectory import Trajectory
 from reluflow.trajectory.phases import Phases
 
@@ -219,12 +220,17 @@ class Explanation(Shown):
 
         return as_dict(self)
 
+    def page(self) -> Page:
+        """The whole report."""
+        from reluflow.explanation.page import page_of
+
+        return page_of(self)
+
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write report.html, report.json, run.nc and certificates/ into ``folder``."""
         from reluflow.explanation.files import write
-        from reluflow.explanation.page import page_of
 
-        return write(self, Path(folder), page_of(self))
+        return write(self, Path(folder))
 
     def __repr__(self) -> str:
         return self.text

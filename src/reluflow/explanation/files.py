@@ -24,6 +24,9 @@ from reluflow.trajectory import Trajectory
 if TYPE_CHECKING:
     from reluflow.explanation.end import Group
     from reluflow.explanation.explanation import Explanation
+    from reluflow.optimum.certificate import Certificate
+    from reluflow.report.page import Page
+    from reluflow.trajectory import Trajectory
 
 WORK = ".explain"  # beside the results: checkpoint and files not yet complete
 RUN, PAGE, DATA, PROOFS = "run.nc", "report.html", "report.json", "certificates"
@@ -60,23 +63,31 @@ def kept_in(place: Path | None, name: str) -> KeptFile | None:
     return None if place is None else KeptFile(place / f"{name[:24]}.npz")
 
 
-class Writable(Protocol):
-    """What is written of an explanation, of one output or of several, beside its page."""
+class Report(Protocol):
+    """What is written: an explanation of one output or of several."""
 
     @property
-    def run(self) -> Trajectory: ...
+    def run(self) -> Trajectory:
+        """run.nc."""
+
     @property
-    def certificates(self) -> tuple[Certificate, ...]: ...
-    def to_dict(self) -> dict[str, Any]: ...
+    def certificates(self) -> tuple[Certificate, ...]:
+        """certificates/."""
+
+    def page(self) -> Page:
+        """report.html."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """report.json."""
 
 
-def write(e: Writable, folder: Path, page: Page) -> list[Path]:
+def write(e: Report, folder: Path) -> list[Path]:
     """Make every file under ``WORK``, then rename them, report.json last."""
     prepare(folder)
     work = folder / WORK
     try:
         e.run.save(work / RUN)  # what stands there may be of other settings, or damaged
-        page.write(work / PAGE)
+        e.page().write(work / PAGE)
         write_text(work / DATA, json.dumps(e.to_dict(), indent=2) + "\n")
         proofs = make_folder(work / PROOFS)
         for certificate in e.certificates:

@@ -109,7 +109,7 @@ class Settings:
 
 def has_pull(problem: Problem) -> bool:
     """Whether some sample pulls on a silent network: its label and its features are not 0."""
-    return bool(((problem.pull != 0.0) & problem.X.any(axis=1)).any())
+    return bool(((problem.pull_sizes > 0.0) & problem.X.any(axis=1)).any())
 
 
 def can_follow(problem: Problem, m: int) -> bool:

@@ -240,7 +240,7 @@ def ascend(
     W /= np.linalg.norm(W, axis=1, keepdims=True)
     B /= np.linalg.norm(B, axis=1, keepdims=True)
     if problem.X.size * C.shape[1] > LARGE:
-        W, B = _uphill(problem, C, W)
+        W, B = uphill(problem, C, W)
     found = ride(problem, W, B, sides_of(problem, W), C, np.inf)
     floor = NO_PULL * 10.0 * float(np.linalg.norm(C, axis=1) @ problem.norms)
     points: list[Critical] = []
@@ -260,7 +260,7 @@ def ascend(
     return points, np.array(counts, dtype=float) / starts
 
 
-def _uphill(problem: Problem, C: Array, W: Array, steps: int = 400) -> tuple[Array, Array]:
+def uphill(problem: Problem, C: Array, W: Array, steps: int = 400) -> tuple[Array, Array]:
     """Unit rows W after ever shorter steps along the gradient of G_C, and their outer rows."""
     for step in range(steps):
         S = W @ problem.X.T

@@ -17,6 +17,7 @@ right sides bound them from the other side, and meet them where all maxima of G_
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -374,15 +375,23 @@ class Found(NamedTuple):
     rounds: int
 
 
-def _generate(problem: Problem, rows: Constraints | None, rounds: int) -> Found:
-    """Solve, look where the landscape of the multipliers is above 1, add directions, repeat."""
+def _generate(
+    problem: Problem, rows: Constraints | None, rounds: int, seconds: float | None
+) -> Found:
+    """Solve, look where the landscape of the multipliers is above 1, add directions, repeat.
+
+    No round begins after ``seconds``, the first one excepted.
+    """
+    began = time.monotonic()
     first = problem.pull if rows is not None else np.array(problem.y)
     V = _maxima(problem, first)
     best: tuple[float, Array, Array] = (np.inf, first, np.zeros(0))
     turn = 0
     while turn < rounds:
+        if turn and seconds is not None and time.monotonic() - began > seconds:
+            break
         turn += 1
-        program = _solve(problem, V, rows)
+        used, program = V, _solve(problem, V, rows)
         C = program.C
         paid = float(np.sum(C * problem.y)) if rows is None else float(program.multipliers.sum())
         size = np.abs(C).max()
@@ -400,7 +409,7 @@ def _generate(problem: Problem, rows: Constraints | None, rounds: int) -> Found:
             break
         keep = np.linalg.norm(program.A, axis=1) > 1e-9 * program.value if program.fits else ...
         V = np.vstack([V[keep], np.array(fresh)])
-    return Found(V, program, best[0], best[1], best[2], turn)
+    return Found(used, program, best[0], best[1], best[2], turn)
 
 
 def _maxima(problem: Problem, C: Array) -> Array:
@@ -428,6 +437,7 @@ def max_margin(
     rounds: int = 100,
     budget: int | None = None,
     rng: np.random.Generator | int | None = 0,
+    seconds: float | None = None,
 ) -> NetworkMargin:
     """Largest normalised margin of a network with several outputs, as bounds from both sides.
 
@@ -437,7 +447,7 @@ def max_margin(
     if model != "network" or sign is not None:
         problem.check_one_output("a linear margin, or one sign of all outer weights,")
     rows = constraints(problem)
-    found = _generate(problem, rows, rounds)
+    found = _generate(problem, rows, rounds, seconds)
     upper = 0.5 * found.ratio
     total = max(float(found.multipliers.sum()), 1e-300)
     dual = rows.spread(found.multipliers / total, problem.y.shape, 0.0)
@@ -460,6 +470,7 @@ def min_norm(
     rounds: int = 100,
     budget: int | None = None,
     rng: np.random.Generator | int | None = 0,
+    seconds: float | None = None,
 ) -> MinNorm:
     """Least norm of an interpolating network with several outputs, as bounds from both sides.
 
@@ -470,7 +481,7 @@ def min_norm(
     if not problem.y.any():
         still = Network(np.zeros((1, problem.d)), np.zeros((1, problem.K)), leak=problem.leak)
         return MinNorm(0.0, 0.0, still, np.zeros(problem.y.shape), 0.0, 0, 0, "optimal")
-    found = _generate(problem, None, rounds)
+    found = _generate(problem, None, rounds, seconds)
     lower = 2.0 / found.ratio if found.ratio > 0.0 else np.inf
     rest = (found.rounds, len(found.V))
     if not found.program.fits:

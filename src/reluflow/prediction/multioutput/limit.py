@@ -88,6 +88,7 @@ def _result(problem: Problem, stairs: Staircase, view: str) -> VectorProcess:
         relaxation=np.array([row["relaxation"] for row in rows]),
         residuals=np.array([row["residual"] for row in rows]),
         outer=tuple(row["outer"] for row in rows),
+        parts_at=stairs.parts_at,
     )
 
 

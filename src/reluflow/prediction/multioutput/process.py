@@ -15,10 +15,13 @@ from reluflow.prediction.process import JumpProcess, log_inverse
 class VectorProcess(JumpProcess):
     """A :class:`JumpProcess` with several outputs; ``signs`` are 0.
 
-    ``outer`` has for each plateau the unit directions (m, K) of the outer weights.
+    ``outer`` has for each plateau the unit directions (m, K) of the outer weights. ``parts_at`` is
+    the time, in units of log(1/scale), at which neurons that have jumped together part; the
+    process is not followed beyond it. Infinite where that does not happen.
     """
 
     outer: tuple[Array, ...] = ()
+    parts_at: float = np.inf
 
     def at(self, t: float, scale: float | None = None, log_scale: float | None = None) -> Network:
         """The network at real time ``t`` from a start of this scale, as for one output."""

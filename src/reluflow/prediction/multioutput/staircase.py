@@ -1,4 +1,13 @@
-"""Plateaus and jumps: who is dormant, who grows at which rate, who jumps next."""
+r"""Plateaus and jumps: who is dormant, who grows at which rate, who jumps next, who parts.
+
+Neurons of one direction are one neuron as long as their offsets are small. With one output they
+stay so. With several, an active neuron (v, b) rests where P M b = 0 and its offsets grow at the
+other singular values of P M: inside one cone this is how further modes of a linear network appear.
+While such neurons are dormant with values :math:`s_1 > s_2` of P M their offsets fall as
+:math:`e^{-(s_1 - s_2) t}`; they are :math:`scale^q` with
+:math:`q = \int (s_1 - s_2)\, d\tau` when the group jumps, and are felt when
+:math:`\int s_1\, d\tau` since then is q. The process is followed until then.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +21,14 @@ from scipy.special import logsumexp
 from reluflow.arrays import Array, Indices, Sides
 from reluflow.errors import ReluflowError
 from reluflow.kernels.codes import PathEnd
-from reluflow.landscape.multioutput import SAME, Rides, ride, sides_of
+from reluflow.landscape.multioutput import SAME, Rides, cone_matrix, ride, sides_of
 from reluflow.network import Network
 from reluflow.prediction.multioutput.phase import Phase
 from reluflow.prediction.multioutput.transit import STOPPED, Transit, transit
 from reluflow.problem import Problem
 
 NO_RATE = 1e-10  # rates below this times sum_k |c_k||x_k| are zero
+PARTS = 1e-7  # and those at which neurons of a group part
 SMALL = np.log(1e-6)  # log norm at which a jumping group begins to be followed
 
 
@@ -35,6 +45,8 @@ class Unit:
     g: float = 0.0
     log: float = -np.inf  # of the norm of w, once active
     share: Array = field(default_factory=lambda: np.empty(0))
+    q: float = 0.0  # members are scale^q apart
+    closing: float = 0.0  # rate at which q rises while dormant, falls once active
 
     @property
     def constant(self) -> float:
@@ -49,7 +61,7 @@ class Staircase:
         self.problem, self.m = problem, m
         self.dormant, self.active = units, list[Unit]()
         self.pull, self.unit = problem.pull, problem.total_pull
-        self.tau, self.far, self.trouble = 0.0, False, ""
+        self.tau, self.far, self.trouble, self.parts_at = 0.0, False, "", np.inf
         self.rows: list[dict[str, Any]] = []  # one for each plateau
         self.jumps: list[dict[str, Any]] = []
         self._note(0.0, relaxation)
@@ -58,7 +70,8 @@ class Staircase:
         """Jump until nobody grows, the budget is spent or ``tick`` says stop."""
         while not self.trouble:
             growing = [u for u in self.dormant if u.g > NO_RATE * self.unit]
-            if not growing:
+            next_one = min((max(-u.A / u.g, self.tau) for u in growing), default=np.inf)
+            if self._part_before(next_one) or not growing:
                 return
             if len(self.jumps) >= max_jumps or tick():
                 self.trouble = STOPPED
@@ -71,7 +84,27 @@ class Staircase:
             group = [u for u, now in zip(growing, together, strict=True) if now]
             self._jump(sorted(group, key=lambda u: -u.g), first, gap, tick)
 
+    def _part_before(self, tau: float) -> bool:
+        """Whether neurons that jumped together part before ``tau``: the process ends there."""
+        groups = [u for u in self.active if len(u.members) > 1 and u.closing > PARTS * self.unit]
+        if not groups:
+            return False
+        first = min(groups, key=lambda u: u.q / u.closing)
+        when = self.tau + first.q / first.closing
+        if not when < tau:
+            return False
+        self.parts_at = when
+        self.trouble = (
+            f"{len(first.members)} neurons that jumped together part at {when:.4g} log(1/scale), "
+            "as neurons of one direction may with several outputs"
+        )
+        return True
+
     def _jump(self, group: list[Unit], tau: float, gap: float, tick: Callable[[], bool]) -> None:
+        for u in self.dormant:
+            u.q += u.closing * (tau - self.tau)
+        for u in self.active:
+            u.q -= u.closing * (tau - self.tau)
         lead = group[0]
         offset = -lead.constant / lead.g  # of the real time L tau + offset
         start = SMALL / lead.g
@@ -104,6 +137,8 @@ class Staircase:
             tau,
             found.pull,
         )
+        for u in self.active:
+            u.closing = float(face_values(self.problem, self.pull, u.U)[0])
         members = np.sort(np.concatenate([u.members for u in group]))
         reads = [(u.U > 0) & (self.problem.X @ u.v > 1e-9 * self.problem.norms) for u in group]
         samples = np.flatnonzero(np.any(reads, axis=0))
@@ -136,6 +171,7 @@ class Staircase:
             log = float(phase.log[i] + ends.log[i])  # of |z| less rate t, if settled from found.end
             u.K = u.K + log - rate * found.end + (u.g - rate) * offset
             u.A, u.g, u.U = beta - rate * tau, rate, ends.U[i]
+            u.closing = closing_rate(self.problem, found.pull, u.U, rate)
             u.v = w / np.linalg.norm(w)
             u.b = a / max(float(np.linalg.norm(a)), 1e-300)
             slowest = max(slowest, float(ends.last[i]) + (1.0 / rate if rate > 0.0 else 0.0))
@@ -175,6 +211,22 @@ class Staircase:
         )
 
 
+def face_values(problem: Problem, C: Array, U: Sides) -> Array:
+    """Singular values of P M on the face of sides U."""
+    M, on = cone_matrix(problem, C, U), U == 0
+    if on.any():
+        M = M - problem.X[on].T @ np.linalg.lstsq(problem.X[on].T, M, rcond=None)[0]
+    return np.asarray(np.linalg.svd(M, compute_uv=False))
+
+
+def closing_rate(problem: Problem, C: Array, U: Sides, rate: float) -> float:
+    """Rate at which neurons that grow at ``rate`` on a face close up: s_1 - s_2, s_2 >= 0."""
+    if not rate > 0.0:
+        return 0.0
+    s = face_values(problem, C, U)
+    return max(rate - (float(s[1]) if s.size > 1 else 0.0), 0.0)
+
+
 def merge(units: list[Unit]) -> list[Unit]:
     """Units joined where direction, outer direction and exponent agree."""
     out: list[Unit] = []
@@ -183,6 +235,7 @@ def merge(units: list[Unit]) -> list[Unit]:
             near = max(np.abs(u.v - o.v).max(), np.abs(u.b - o.b).max()) <= SAME
             if near and abs(u.A - o.A) <= 1e-12 * max(abs(u.A), 1.0):
                 o.members, o.K = np.concatenate([o.members, u.members]), np.concatenate([o.K, u.K])
+                o.q = 0.0  # they come together on this plateau
                 break
         else:
             out.append(u)
@@ -205,5 +258,6 @@ def start_units(problem: Problem, net: Network) -> tuple[list[Unit], float]:
         K = found.log[j] + np.log(np.linalg.norm(w)) + net.log_factors[j] - largest
         slowest = max(slowest, float(found.last[j]) + (1.0 / rate if rate > 0.0 else 0.0))
         v, b = w / np.linalg.norm(w), a / np.linalg.norm(a)
-        units.append(Unit(v, b, found.U[j], np.array([j]), np.array([K]), g=rate))
+        close = closing_rate(problem, problem.pull, found.U[j], rate)
+        units.append(Unit(v, b, found.U[j], np.array([j]), np.array([K]), g=rate, closing=close))
     return merge(units), slowest

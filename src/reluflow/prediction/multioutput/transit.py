@@ -14,6 +14,7 @@ from reluflow.prediction.multioutput.phase import Phase, doubled_step
 from reluflow.prediction.multioutput.rest import Rest, critical_point, runaway
 
 LONG = 150  # steps of a phase after which it is asked whether it goes to infinity
+NEARLY = 1e-3  # share of its fall that is left when a loss has settled
 STOPPED = "stopped before the next critical point"
 
 
@@ -75,7 +76,10 @@ def _arrive(phase: Phase, t: float, rest: Rest, trail: list[tuple[float, float]]
     unit = phase.problem.total_pull
     C[np.abs(C) < 1e-12 * np.abs(phase.problem.pull).max()] = 0.0
     after = float(phase.problem.value(rest.phase.outputs()))
-    half, slow = _half_time(trail, after), max(rest.relaxation, 1.0 / unit)
+    half = _half_time(trail, after)
+    # on the way to a kink a phase may drift for long: rests are counted in sevenths of that
+    drift = np.nan_to_num(_settled_time(trail, after) - half) / np.log(1.0 / NEARLY)
+    slow = max(rest.relaxation, 1.0 / unit, float(drift))
     return Transit(_with_active(phase, rest.phase), t, C, rest.residual, slow, half, False, "")
 
 
@@ -99,6 +103,13 @@ def _with_active(phase: Phase, active: Phase) -> Phase:
 
 def _stopped(phase: Phase, t: float, C: Array, why: str) -> Transit:
     return Transit(phase, t, C, np.nan, np.nan, np.nan, False, why)
+
+
+def _settled_time(trail: list[tuple[float, float]], after: float) -> float:
+    """From when on all but `NEARLY` of the fall of the loss to ``after`` is done."""
+    t, loss = np.array(trail).T
+    left = np.flatnonzero(loss - after > NEARLY * (loss[0] - after))
+    return float(t[min(int(left[-1]) + 1, len(t) - 1)]) if left.size else float(t[0])
 
 
 def _half_time(trail: list[tuple[float, float]], after: float) -> float:
