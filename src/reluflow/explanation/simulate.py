@@ -11,11 +11,18 @@ from typing import Any
 import numpy as np
 
 from reluflow.errors import ReluflowError
-from reluflow.explanation.horizon import Horizon, compare_tolerances, step_tolerance
+from reluflow.explanation.horizon import (
+    Horizon,
+    compare_tolerances,
+    last_located,
+    step_tolerance,
+)
 from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull
 from reluflow.explanation.unseen import OBSERVED, has_unseen
 from reluflow.gradientflow.mover import time_in_words
+from reluflow.gradientflow.solver import MOST_RTOL
 from reluflow.gradientflow.stops import Settled, Spent, Stop, Watch, loss_below, stationary
+from reluflow.gradientflow.unlocated import Unlocated
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.runtime.checkpoint import KeptFile
@@ -37,6 +44,7 @@ _WIDE_LOSS = 1e-2  # where kinks are not located: share of the first loss at whi
 _LOCATED = 1e7  # m n d beyond which kinks are not located
 _COARSE = 2e4  # m n d beyond which the tolerance is the coarser one
 _FINE, _COARSE_RTOL = 1e-8, 1e-6
+_LANDINGS = 250  # on kinks of tables, after which they are not located
 _WIDE_RTOL = 1e-3  # of a step there: the loss is then off by about that much
 _WIDE_WORK = 4e12  # multiplications spent there at most
 _WIDE_STEPS = 60  # but at least so many steps
@@ -163,6 +171,25 @@ class _Doublings(Watch):
         )
 
 
+@dataclass(frozen=True)
+class FittedUnlocated(Stop):
+    """The loss of a run that locates kinks no longer has fallen to ``share`` of the first one.
+
+    Late phases of margin losses are stiff: explicit steps would go on for ever, and what is left
+    to be seen is a direction, which errors of single steps blur.
+    """
+
+    share: float = _WIDE_LOSS
+
+    def met(self, mover: Any, problem: Problem) -> Status | None:
+        if mover.kind != Unlocated.kind:
+            return None
+        goal = math.log(self.share * problem.silent_loss)
+        if float(problem.log_value(mover.f)) > goal:
+            return None
+        return Status("loss", f"The loss fell to {math.exp(goal):.3g} at {time_in_words(mover)}.")
+
+
 def fastest_possible(problem: Problem) -> float:
     """A rate of growth that no neuron of a silent network exceeds."""
     return problem.total_pull
@@ -212,17 +239,27 @@ def with_horizon(
 ) -> Trajectory:
     """The run, where it passed over kinks with the time until which a coarser one agrees with it.
 
-    The coarser run takes steps of ten times the error and ends where the first one does.
+    The coarser run takes steps of ten times the error, from where kinks were no longer located to
+    where the first one ends.
     """
-    if step_tolerance(run) is None or Horizon.of_run(run) is not None:
+    tolerance = step_tolerance(run)
+    if tolerance is None or Horizon.of_run(run) is not None:
         return run
     from reluflow.gradientflow.flow import flow
 
-    plan = _plan(run.problem, net.m, settings, horizon, coarser=10.0)
+    plan = _plan(run.problem, net.m, settings, horizon)
+    began = last_located(run)
     other = flow(
         run.problem,
-        net,
-        **{**plan, "t_end": float(run.times[-1])},
+        net if began == 0 or run.networks is None else run.networks[began],
+        t_end=float(run.times[-1] - run.times[began]),
+        kinks=False,
+        rtol=min(10.0 * tolerance, MOST_RTOL),
+        clock=plan["clock"],
+        weight_decay=settings.weight_decay,
+        save=plan["save"],
+        max_steps=plan["max_steps"],
+        stop=Spent(settings.seconds),
         observe=[],
         states=False,
         checkpoint=checkpoint,
@@ -230,17 +267,15 @@ def with_horizon(
     )
     if other.status.code == "interrupted":
         raise KeyboardInterrupt
-    found = compare_tolerances(run, other)
+    found = compare_tolerances(run, other, float(run.flow_times[began]))
     return replace(run, settings={**run.settings, "horizon": found.to_dict()})
 
 
-def _plan(
-    problem: Problem, m: int, settings: Settings, horizon: float, coarser: float = 1.0
-) -> dict[str, Any]:
+def _plan(problem: Problem, m: int, settings: Settings, horizon: float) -> dict[str, Any]:
     """Tolerance, records, stops and budgets of the flow, by the size of the data.
 
     Kinks are located while that pays; steps of networks that are large beyond `_LOCATED` pass over
-    them from the start. The tolerance is ``coarser`` times the usual one.
+    them from the start.
     """
     margin = problem.loss.margin and not settings.weight_decay  # with decay weights stay finite
     size = float(m) * problem.X.size
@@ -260,14 +295,15 @@ def _plan(
         stops = [loss_below(_WIDE_LOSS * problem.silent_loss), stationary(1e-6)]
         # counted in work, not in seconds: the same command ends at the same place everywhere
         steps = max(int(_WIDE_WORK / (6.0 * size)), _WIDE_STEPS)
-        return {**plan, "stop": stops, "kinks": False, "rtol": _WIDE_RTOL * coarser} | {
-            "max_steps": steps
-        }
-    rtol = (_FINE if size <= _COARSE else _COARSE_RTOL) * coarser
+        return {**plan, "stop": stops, "kinks": False, "rtol": _WIDE_RTOL, "max_steps": steps}
+    if margin:
+        stops.append(FittedUnlocated())
+    stops.append(Spent(settings.seconds))
+    plan |= {"rtol": _FINE, "max_steps": 200_000}
     if size > _COARSE:
         stops.append(Resting(horizon))
-    stops.append(Spent(settings.seconds))
-    return {**plan, "stop": stops, "rtol": rtol, "max_steps": 200_000}
+        plan |= {"rtol": _COARSE_RTOL, "max_landings": _LANDINGS}
+    return {**plan, "stop": stops}
 
 
 def load_finished(path: Path, key: str) -> Trajectory | None:
