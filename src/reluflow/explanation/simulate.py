@@ -30,7 +30,7 @@ from reluflow.trajectory import Trajectory
 from reluflow.trajectory.save import Save
 from reluflow.trajectory.status import Status
 
-_RECORDS = 240  # up to the horizon; later ones are spaced geometrically
+_RECORDS, _FEWER = 240, 120  # up to the horizon, of tables fewer; later ones geometrically
 _RATIO = 1.04
 _STILL = 1e-9  # gradient, over the largest one at the start, that counts as zero
 _FITTED = 10.0  # least margin y f from which a direction can be the last one
@@ -45,6 +45,7 @@ _LOCATED = 1e7  # m n d beyond which kinks are not located
 _COARSE = 2e4  # m n d beyond which the tolerance is the coarser one
 _FINE, _COARSE_RTOL = 1e-8, 1e-6
 _LANDINGS = 250  # on kinks of tables, after which they are not located
+_UNLOCATED = 3_000  # steps that do not locate kinks, after which a run that is stiff ends
 _WIDE_RTOL = 1e-3  # of a step there: the loss is then off by about that much
 _WIDE_WORK = 4e12  # multiplications spent there at most
 _WIDE_STEPS = 60  # but at least so many steps
@@ -172,22 +173,42 @@ class _Doublings(Watch):
 
 
 @dataclass(frozen=True)
-class FittedUnlocated(Stop):
-    """The loss of a run that locates kinks no longer has fallen to ``share`` of the first one.
+class Unlocatable(Stop):
+    """An end of runs that locate kinks no longer, and have no other end within reach.
 
-    Late phases of margin losses are stiff: explicit steps would go on for ever, and what is left
-    to be seen is a direction, which errors of single steps blur.
+    Late phases are stiff, margin losses fall for ever: explicit steps would go on and on, and
+    what is left to be seen is blurred by the errors of single steps. So a margin loss is followed
+    to ``share`` of the first one, and any loss for so many steps.
     """
 
     share: float = _WIDE_LOSS
+    steps: int = _UNLOCATED
 
-    def met(self, mover: Any, problem: Problem) -> Status | None:
+    def watch(self, problem: Problem) -> Watch:
+        return _Unlocated(self, problem)
+
+
+class _Unlocated(Watch):
+    """Remembers how many steps had been taken when kinks were located no longer."""
+
+    stop: Unlocatable
+
+    def met(self, mover: Any) -> Status | None:
         if mover.kind != Unlocated.kind:
             return None
-        goal = math.log(self.share * problem.silent_loss)
-        if float(problem.log_value(mover.f)) > goal:
+        problem, steps = self.problem, mover.cost["steps"]
+        since = self.memory.setdefault("since", steps)
+        goal = math.log(self.stop.share * problem.silent_loss)
+        if problem.loss.margin and float(problem.log_value(mover.f)) <= goal:
+            fell = f"The loss fell to {math.exp(goal):.3g} at {time_in_words(mover)}."
+            return Status("loss", fell)
+        if steps - since < self.stop.steps:
             return None
-        return Status("loss", f"The loss fell to {math.exp(goal):.3g} at {time_in_words(mover)}.")
+        return Status(
+            "far",
+            f"{self.stop.steps:,} steps that do not locate kinks led to {time_in_words(mover)}; "
+            "from there on steps are short and the loss falls slowly.",
+        )
 
 
 def fastest_possible(problem: Problem) -> float:
@@ -281,13 +302,14 @@ def _plan(problem: Problem, m: int, settings: Settings, horizon: float) -> dict[
     size = float(m) * problem.X.size
     # at the solver's tolerance gradients do not fall below about 1e-10 of the first ones
     stops: list[Any] = [stationary(_STILL * fastest_possible(problem))]
-    unit = horizon / _RECORDS
+    records = _RECORDS if size <= _COARSE else _FEWER
+    unit = horizon / records
     if margin:
         slow = SlowDirection() if size <= _COARSE else SlowDirection(fastest=1.0)
         stops = [LastDirection(), slow, stationary(1e-9)]
         unit *= problem.silent_loss  # ds = L dt
     plan: dict[str, Any] = {
-        "save": Spaced(unit),
+        "save": Spaced(unit, records),
         "clock": "loss" if margin else "time",
         "weight_decay": settings.weight_decay,
     }
@@ -296,9 +318,7 @@ def _plan(problem: Problem, m: int, settings: Settings, horizon: float) -> dict[
         # counted in work, not in seconds: the same command ends at the same place everywhere
         steps = max(int(_WIDE_WORK / (6.0 * size)), _WIDE_STEPS)
         return {**plan, "stop": stops, "kinks": False, "rtol": _WIDE_RTOL, "max_steps": steps}
-    if margin:
-        stops.append(FittedUnlocated())
-    stops.append(Spent(settings.seconds))
+    stops += [Unlocatable(), Spent(settings.seconds)]
     plan |= {"rtol": _FINE, "max_steps": 200_000}
     if size > _COARSE:
         stops.append(Resting(horizon))
