@@ -12,8 +12,14 @@ from reluflow import Network, Problem, Trajectory, align, datasets, flow, initia
 from reluflow.explanation import simulate as simulation
 from reluflow.explanation import stages, unseen
 from reluflow.explanation.explain import Announcer, explain
-from reluflow.explanation.horizon import Horizon, compare_tolerances, step_tolerance
+from reluflow.explanation.horizon import (
+    Horizon,
+    compare_tolerances,
+    last_located,
+    step_tolerance,
+)
 from reluflow.explanation.page import page_of
+from reluflow.explanation.settings import Settings
 from reluflow.explanation.simulate import Resting, SlowDirection
 from reluflow.explanation.unseen import score_unseen
 from reluflow.explanation.verdict.course import _agreement, first_turns, predicted_jumps
@@ -94,6 +100,60 @@ def test_the_horizon_is_in_verdict_page_and_json(monkeypatch, tmp_path):
     assert "Horizon: Kinks were not located" in (tmp_path / "report.html").read_text()
     again = Trajectory.load(tmp_path / "run.nc")
     assert Horizon.of_run(again) == found.horizon
+
+
+def test_a_run_that_left_another_one_agrees_before_that():
+    times, losses = np.arange(9.0), np.linspace(1.0, 0.2, 9)
+    change = {"position": 4.5, "rtol": 1e-3}
+    fine = made_run(times, losses, kinks=True, handovers=[change])
+    after = made_run(times[:5], losses[4:], rtol=1e-2)
+    assert compare_tolerances(fine, after, began=4.0).whole
+    assert compare_tolerances(fine, after, began=4.0).time == 8.0
+    assert not compare_tolerances(fine, after).whole
+    later = np.append(losses[4:8], 0.5)
+    assert compare_tolerances(fine, made_run(times[:5], later, rtol=1e-2), began=4.0).time == 7.0
+    assert last_located(fine) == 0, "no networks to go on from"
+    assert last_located(replace(fine, networks=[None] * 9)) == 4
+
+
+def test_tables_with_many_kinks_are_whole():
+    """Landings on kinks run out: steps pass over them, to a named end, with a horizon."""
+    rng = np.random.default_rng(1)
+    angle = rng.uniform(0.0, 2.0 * np.pi, 60)
+    y = np.where(np.arange(60) % 2, 1.0, -1.0)
+    ring = np.where(y > 0, 1.0, 0.5)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    problem = Problem(ring, y, loss="logistic", bias=1.0)
+    net = initialize(problem, 150, 1e-4, rng=0)
+    settings = Settings(m=150, scale=1e-4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "_LANDINGS", 20)
+        run = simulation.simulate(problem, net, settings, 400.0)
+        (change,) = run.settings["handovers"]
+        assert change["reason"] == "after 20 landings"
+        assert run.cost["landings"] == 20
+        assert run.status.ok
+        assert run.status.code in ("loss", "resting", "far")
+        surer = simulation.with_horizon(run, net, settings, 400.0, None)
+    h = Horizon.of_run(surer)
+    assert h.tolerances == pytest.approx((1e-3, 1e-2))
+    assert 0.0 < h.since < h.time <= run.flow_times[-1]
+
+
+def test_unlocated_runs_end_by_their_loss_or_their_steps():
+    problem = Problem(np.eye(2), [1.0, -1.0], loss="logistic")
+    mover = SimpleNamespace(kind="located", t=3.0, log_time=1.0, cost={"steps": 50})
+    mover.data, mover.f = SimpleNamespace(by_loss=True), np.array([9.0, -9.0])
+    watch = simulation.Unlocatable(steps=10).watch(problem)
+    assert watch.met(mover) is None, "kinks are located"
+    mover.kind = "unlocated"
+    assert watch.met(mover).code == "loss"
+    mover.f = np.array([1.0, -1.0])
+    mover.cost["steps"] = 59
+    assert watch.met(mover) is None
+    mover.cost["steps"] = 60
+    status = watch.met(mover)
+    assert (status.code, status.ok) == ("far", True)
+    assert "10 steps that do not locate kinks led to time 2.71828" in str(status)
 
 
 def test_a_horizon_before_the_end_is_said():
@@ -192,7 +252,7 @@ def test_a_process_cut_short_says_what_it_found():
     assert "the jumps of the 2 neurons that were followed" in text
     assert "jump 1 of" in text
     assert "Found so far, later jumps are not known" in text
-    row = SimpleNamespace(difference=0.01, simulated=1.0, jump=1)
+    row = SimpleNamespace(close=True, simulated=1.0, jump=1)
     assert "So far the times agree" in _agreement(SimpleNamespace(rows=(row,)), whole=False)
 
 

@@ -16,6 +16,9 @@ def _files(cli):  # the fixture that changes into an empty folder
     Path("iris.csv").write_text(IRIS)
     Path("blank.csv").write_text("a,b,y\n1,2,3\n,2,4\n5,6,7\n")
     Path("scales.csv").write_text("a;b;y\n1;300;0,5\n-1;400;2\n")
+    Path("tabs.tsv").write_text(FRUIT.replace(",", "\t"))
+    Path("index.csv").write_text(",a,b,ok\n0,1,2,True\n1,2,1,False\n2,3,1,True\n")
+    Path("digits.csv").write_text("a,b,digit\n1,2,0\n2,1,1\n3,3,0\n")
     Path("test.csv").write_text("weight,size,kind\n1,1,fig\n2,3,pear\n")
 
 
@@ -74,6 +77,12 @@ def test_configuration_files_take_the_same_options(cli, tmp_path):
         (("scales.csv",), "--standardize centres and scales all columns."),
         (("scales.csv", "--standardize"), "columns and label centred and scaled by standard"),
         (("scales.csv",), "Decimal commas are read as points."),
+        (("scales.csv",), "Columns are separated by semicolons."),
+        (("tabs.tsv",), "Columns are separated by tabs."),
+        (("index.csv",), "The first column has no name and tells the rows apart: left out as an"),
+        (("index.csv",), "True is +1, False is -1; two classes, so the loss is logistic"),
+        (("digits.csv",), "1 is +1, 0 is -1; two classes, so the loss is logistic"),
+        (("digits.csv", "--label", "a"), "Label 'a': numbers, so the loss is half_square"),
         (("fruit.csv", "--holdout", "0.5"), "2 of 4 rows are held out, drawn with split_seed 0."),
         (("fruit.csv", "--loss", "half_square"), "fig is -1; loss half_square; columns as they"),
     ],

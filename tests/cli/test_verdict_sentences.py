@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from reluflow import Network, Problem, flow, initialize
-from reluflow.claims.compare import Comparison, JumpRow
+from reluflow import Network, Problem, flow, initialize, limit
+from reluflow.claims.compare import Comparison, JumpRow, compare
 from reluflow.claims.evidence import Evidence
 from reluflow.explanation.end import (
     carriers,
@@ -28,6 +28,7 @@ from reluflow.gradientflow.stops import Spent
 from reluflow.optimum import max_margin
 from reluflow.optimum.kkt import settling_rate
 from reluflow.runtime.words import share
+from reluflow.trajectory.save import every
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +166,33 @@ def test_a_prediction_far_off_is_called_poor(fragile):
     assert "poor: jump 1 cannot be seen" in said(row(simulated=None))
     assert "poor" not in said(row(simulated=10.8))
     assert "agrees" in said(row(simulated=10.1))
+
+
+@pytest.mark.parametrize("fragile", [True, False])
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_limit_says_why_a_jump_comes_at_another_time(fragile, whole):
+    def said(*rows):
+        return _agreement(Comparison(rows, 0.0, 0.0, 1.0, fragile), whole)
+
+    doubt = "the next candidate is 0.02 of the time later"
+    text = said(row(doubt=doubt), row(jump=2, simulated=10.8, doubt="jump 1 is in doubt"))
+    assert "Why times may differ from this scale: of jump 2, jump 1 is in doubt." in text
+    assert doubt not in text, "jump 1 comes when it was predicted"
+    assert "of jump 1, the next candidate" in said(row(simulated=None, doubt=doubt))
+    assert "gives no reason why jump 1 should" in said(row(simulated=12.0))
+    assert "differ from this scale" not in said(row(doubt=doubt))
+
+
+def test_doubts_of_the_limit_reach_the_comparison():
+    problem = Problem(np.eye(2), [1.02, 1.0])
+    net = Network([[1e-6, -1e-6], [-1e-6, 1e-6]], [1.4142e-6, 1.4142e-6])  # one for each sample
+    process = limit(problem, net)
+    times = process.jump_times(log_scale=float(net.log_norms.max()))
+    run = flow(problem, net, t_end=2.0 * float(times[-1]), save=every(1.0), progress=False)
+    scale = float(net.log_norms.max())
+    rows = compare(process, run, run.flow_times, scale, float(run.loss[-1])).rows
+    assert tuple(r.doubt for r in rows) == process.doubts_at(log_scale=scale)
+    assert rows[0].doubt.startswith("the next candidate is 0.0")
 
 
 def stub(problem, net, **more):

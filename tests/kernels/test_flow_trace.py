@@ -22,10 +22,12 @@ def trial_of(problem, m, seed):
     return trial
 
 
-def trace(trial, which, hi, record=False):
+def trace(trial, which, hi, record=False, out=None):
     state = trial.now.state
-    V, events = np.empty((which.size, state.U.shape[1]), np.int8), np.zeros((500, 4))
-    out = Traced(np.empty((which.size, state.d + 1)), np.empty(which.size), V, events)
+    if out is None:
+        V, events = np.empty((which.size, state.U.shape[1]), np.int8), np.zeros((500, 4))
+        past = np.full(which.size, -1.0)
+        out = Traced(np.empty((which.size, state.d + 1)), np.empty(which.size), V, events, past)
     rules = Rules(1e-12, 1e-12, 1e-15, STAY)
     step = state.cones, trial.frame, Dense(trial.F, trial.cn), state.members
     met = Meetings(trial.theta, trial.kink)
@@ -65,6 +67,25 @@ def test_traced_neurons(leak, m):
             np.testing.assert_allclose(mine[:, 2], [t for _, t, _ in kinks], atol=1e-7)
             met += len(kinks)
     assert met > 2
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_neurons_are_carried_on_from_where_they_were_left(leak):
+    met = 0
+    for seed in range(4):
+        trial = trial_of(random_problem(seed, leak=leak), 60, seed)
+        which = trial.scan()
+        parts = None
+        for hi in (0.2, 0.5, 0.9, 1.0):
+            parts = trace(trial, which, hi, out=parts)
+            whole = trace(trial, which, hi)
+            np.testing.assert_array_equal(parts.V, whole.V)
+            np.testing.assert_array_equal(parts.past >= 0.0, trial.theta[which] <= hi)
+            np.testing.assert_allclose(parts.Z, whole.Z, atol=1e-10)
+            np.testing.assert_allclose(parts.ls, whole.ls, atol=1e-10)
+            assert parts.events[0, 0] == whole.events[0, 0]
+        met += int(whole.events[0, 0])
+    assert met > 10
 
 
 def test_neurons_before_their_kink_are_those_of_the_step():

@@ -31,6 +31,7 @@ class JumpRow:
         neurons predicted to have jumped by then
     new, new_predicted : share of those that jump here, in the run and as predicted
     gap, rest : distance to the next candidate, and length of the plateau before
+    doubt : why a run from this scale may show the jump at another time, empty for no reason
     """
 
     jump: int
@@ -45,6 +46,7 @@ class JumpRow:
     new_predicted: float
     gap: float | None
     rest: float | None
+    doubt: str = ""
 
     @property
     def difference(self) -> float | None:
@@ -52,6 +54,11 @@ class JumpRow:
         if self.simulated is None or not self.predicted > 0.0:
             return None
         return self.simulated / self.predicted - 1.0
+
+    @property
+    def close(self) -> bool:
+        """Whether the run shows the jump at the predicted time."""
+        return self.difference is not None and abs(self.difference) <= CLOSE
 
     @property
     def who(self) -> bool | None:
@@ -75,7 +82,7 @@ class Comparison:
     @property
     def agrees(self) -> bool:
         """Whether times, plateaus, the neurons that jump, and the end meet."""
-        times = all(r.difference is not None and abs(r.difference) <= CLOSE for r in self.rows)
+        times = all(r.close for r in self.rows)
         levels = all(
             r.simulated_loss is not None and abs(r.simulated_loss - r.loss) <= CLOSE * self.drop
             for r in self.rows
@@ -123,6 +130,7 @@ def compare(
     """
     gaps, rests = process.gaps_at(log_scale=log_scale), process.rests_at(log_scale=log_scale)
     predicted = process.jump_times(log_scale=log_scale)
+    doubts = process.doubts_at(log_scale=log_scale)
     losses, loss = process.losses, np.asarray(run.loss, dtype=float)
     drop = float(losses[0] - losses.min())
     found = [_passes(times, loss, float(half)) for half in 0.5 * (losses[:-1] + losses[1:])]
@@ -148,6 +156,7 @@ def compare(
                 new_predicted=_held(process.networks[i + 1].log_norms, process.neurons[i]) or 0.0,
                 gap=_finite_or_none(gaps[i]),
                 rest=_finite_or_none(rests[i]),
+                doubt=doubts[i],
             )
         )
     short = bool((gaps < GAP).any() or (rests[1:] < REST).any())

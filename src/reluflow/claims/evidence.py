@@ -172,7 +172,7 @@ def once(
     """
 
     @wraps(function)
-    def remembered(evidence: Evidence, *args: P.args, **options: P.kwargs) -> T:
+    def remembered(evidence: Evidence, /, *args: P.args, **options: P.kwargs) -> T:
         key = (function, args, tuple(sorted(options.items())))
         if key not in evidence._known:
             evidence._known[key] = function(evidence, *args, **options)

@@ -63,6 +63,15 @@ def step_tolerance(run: Trajectory) -> float | None:
     return None
 
 
+def last_located(run: Trajectory) -> int:
+    """The last record before kinks were no longer located; the first where they never were."""
+    handovers = run.settings.get("handovers")
+    if not handovers or run.networks is None:
+        return 0
+    before = np.flatnonzero(run.times <= handovers[0]["position"])
+    return int(before[-1]) if before.size else 0
+
+
 def unlocated_since(run: Trajectory) -> float:
     """Gradient-flow time from which on kinks were not located."""
     handovers = run.settings.get("handovers")
@@ -71,15 +80,16 @@ def unlocated_since(run: Trajectory) -> float:
     return float(np.interp(handovers[0]["position"], run.times, run.flow_times))
 
 
-def compare_tolerances(run: Trajectory, other: Trajectory) -> Horizon:
-    """Until when a run and one at another tolerance agree.
+def compare_tolerances(run: Trajectory, other: Trajectory, began: float = 0.0) -> Horizon:
+    """Until when a run and one at another tolerance, which left it at time ``began``, agree.
 
     Losses are compared at the records of ``run``, those of ``other`` interpolated, as far as both
     go; the horizon is the last record before the first disagreement.
     """
-    times, there = run.flow_times, other.flow_times
+    times, there = run.flow_times, began + other.flow_times
     both = times <= there[-1]
     gap = np.abs(np.interp(times[both], there, other.loss) - run.loss[both])
+    gap[times[both] < began] = 0.0
     apart = np.flatnonzero(gap > CLOSE * run.loss[0])
     whole = not apart.size
     last = len(gap) - 1 if whole else max(int(apart[0]) - 1, 0)

@@ -18,9 +18,9 @@ MAX_WEIGHTS = 50_000_000  # of the start
 PATH_WORK = 2e9  # m n^2 d: work of following every neuron through every hyperplane
 ONE_PATH = 1e10  # n^2 d beyond which no path is followed, and directions are only estimated
 PROVED_WORK = 2e4  # m n d up to which all that the limit process says is proved
-PROOF_SECONDS = 3.0  # for the process and its proofs beyond that, unless it takes longer itself
+PROOF_SECONDS = 2.0  # for the process and its proofs beyond that, unless it takes longer itself
 STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
-LANDSCAPE_WORK = 5e7  # starts times entries of X in a search for directions
+LANDSCAPE_WORK = 2e7  # starts times entries of X in a search for directions
 OPTIMUM, OPTIMUM_PLANE = 200, 600  # entries of X up to which optima over all networks are searched
 SWEPT = 220  # samples up to which all directions in three dimensions are found
 WIDE_ENTRIES = 500  # entries of X up to which infinite width is followed
@@ -136,7 +136,7 @@ def search_method(problem: Problem) -> str:
 
 def ascents(problem: Problem) -> int:
     """Number of starts of a search for directions."""
-    return int(np.clip(LANDSCAPE_WORK / (20 * problem.X.size), 24, 1000))
+    return int(np.clip(LANDSCAPE_WORK / (20 * problem.X.size), 24, 400))
 
 
 def too_large(problem: Problem) -> str:

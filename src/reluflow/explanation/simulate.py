@@ -13,11 +13,18 @@ import numpy as np
 
 from reluflow.errors import ReluflowError
 from reluflow.explanation.files import RUN, kept_in
-from reluflow.explanation.horizon import Horizon, compare_tolerances, step_tolerance
+from reluflow.explanation.horizon import (
+    Horizon,
+    compare_tolerances,
+    last_located,
+    step_tolerance,
+)
 from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull
 from reluflow.explanation.unseen import OBSERVED, has_unseen
 from reluflow.gradientflow.mover import time_in_words
+from reluflow.gradientflow.solver import MOST_RTOL
 from reluflow.gradientflow.stops import Settled, Spent, Stop, Watch, loss_below, stationary
+from reluflow.gradientflow.unlocated import Unlocated
 from reluflow.network import Network
 from reluflow.problem import Problem
 from reluflow.runtime.checkpoint import KeptFile
@@ -25,7 +32,7 @@ from reluflow.trajectory import Trajectory
 from reluflow.trajectory.save import Save
 from reluflow.trajectory.status import Status
 
-_RECORDS = 240  # up to the horizon; later ones are spaced geometrically
+_RECORDS, _FEWER = 240, 120  # up to the horizon, of tables fewer; later ones geometrically
 _RATIO = 1.04
 _STILL = 1e-9  # gradient, over the largest one at the start, that counts as zero
 _FITTED = 10.0  # least margin y f from which a direction can be the last one
@@ -39,6 +46,8 @@ _WIDE_LOSS = 1e-2  # where kinks are not located: share of the first loss at whi
 _LOCATED = 1e7  # m n d beyond which kinks are not located
 _COARSE = 2e4  # m n d beyond which the tolerance is the coarser one
 _FINE, _COARSE_RTOL = 1e-8, 1e-6
+_LANDINGS = 250  # on kinks of tables, after which they are not located
+_UNLOCATED = 3_000  # steps that do not locate kinks, after which a run that is stiff ends
 _WIDE_RTOL = 1e-3  # of a step there: the loss is then off by about that much
 _WIDE_WORK = 4e12  # multiplications spent there at most
 _WIDE_STEPS = 60  # but at least so many steps
@@ -165,6 +174,45 @@ class _Doublings(Watch):
         )
 
 
+@dataclass(frozen=True)
+class Unlocatable(Stop):
+    """An end of runs that locate kinks no longer, and have no other end within reach.
+
+    Late phases are stiff, margin losses fall for ever: explicit steps would go on and on, and
+    what is left to be seen is blurred by the errors of single steps. So a margin loss is followed
+    to ``share`` of the first one, and any loss for so many steps.
+    """
+
+    share: float = _WIDE_LOSS
+    steps: int = _UNLOCATED
+
+    def watch(self, problem: Problem) -> Watch:
+        return _Unlocated(self, problem)
+
+
+class _Unlocated(Watch):
+    """Remembers how many steps had been taken when kinks were located no longer."""
+
+    stop: Unlocatable
+
+    def met(self, mover: Any) -> Status | None:
+        if mover.kind != Unlocated.kind:
+            return None
+        problem, steps = self.problem, mover.cost["steps"]
+        since = self.memory.setdefault("since", steps)
+        goal = math.log(self.stop.share * problem.silent_loss)
+        if problem.loss.margin and float(problem.log_value(mover.f)) <= goal:
+            fell = f"The loss fell to {math.exp(goal):.3g} at {time_in_words(mover)}."
+            return Status("loss", fell)
+        if steps - since < self.stop.steps:
+            return None
+        return Status(
+            "far",
+            f"{self.stop.steps:,} steps that do not locate kinks led to {time_in_words(mover)}; "
+            "from there on steps are short and the loss falls slowly.",
+        )
+
+
 def fastest_possible(problem: Problem) -> float:
     """A rate of growth that no neuron of a silent network exceeds."""
     return problem.total_pull
@@ -214,17 +262,27 @@ def with_horizon(
 ) -> Trajectory:
     """The run, where it passed over kinks with the time until which a coarser one agrees with it.
 
-    The coarser run takes steps of ten times the error and ends where the first one does.
+    The coarser run takes steps of ten times the error, from where kinks were no longer located to
+    where the first one ends.
     """
-    if step_tolerance(run) is None or Horizon.of_run(run) is not None:
+    tolerance = step_tolerance(run)
+    if tolerance is None or Horizon.of_run(run) is not None:
         return run
     from reluflow.gradientflow.flow import flow
 
-    plan = _plan(run.problem, net.m, settings, horizon, coarser=10.0)
+    plan = _plan(run.problem, net.m, settings, horizon)
+    began = last_located(run)
     other = flow(
         run.problem,
-        net,
-        **{**plan, "t_end": float(run.times[-1])},
+        net if began == 0 or run.networks is None else run.networks[began],
+        t_end=float(run.times[-1] - run.times[began]),
+        kinks=False,
+        rtol=min(10.0 * tolerance, MOST_RTOL),
+        clock=plan["clock"],
+        weight_decay=settings.weight_decay,
+        save=plan["save"],
+        max_steps=plan["max_steps"],
+        stop=Spent(settings.seconds),
         observe=[],
         states=False,
         checkpoint=checkpoint,
@@ -232,29 +290,28 @@ def with_horizon(
     )
     if other.status.code == "interrupted":
         raise KeyboardInterrupt
-    found = compare_tolerances(run, other)
+    found = compare_tolerances(run, other, float(run.flow_times[began]))
     return replace(run, settings={**run.settings, "horizon": found.to_dict()})
 
 
-def _plan(
-    problem: Problem, m: int, settings: Settings, horizon: float, coarser: float = 1.0
-) -> dict[str, Any]:
+def _plan(problem: Problem, m: int, settings: Settings, horizon: float) -> dict[str, Any]:
     """Tolerance, records, stops and budgets of the flow, by the size of the data.
 
     Kinks are located while that pays; steps of networks that are large beyond `_LOCATED` pass over
-    them from the start. The tolerance is ``coarser`` times the usual one.
+    them from the start.
     """
     margin = problem.loss.margin and not settings.weight_decay  # with decay weights stay finite
     size = float(m) * problem.X.size
     # at the solver's tolerance gradients do not fall below about 1e-10 of the first ones
     stops: list[Any] = [stationary(_STILL * fastest_possible(problem))]
-    unit = horizon / _RECORDS
+    records = _RECORDS if size <= _COARSE else _FEWER
+    unit = horizon / records
     if margin:
         slow = SlowDirection() if size <= _COARSE else SlowDirection(fastest=1.0)
         stops = [LastDirection(), slow, stationary(1e-9)]
         unit *= problem.silent_loss  # ds = L dt
     plan: dict[str, Any] = {
-        "save": Spaced(unit),
+        "save": Spaced(unit, records),
         "clock": "loss" if margin else "time",
         "weight_decay": settings.weight_decay,
     }
@@ -262,14 +319,13 @@ def _plan(
         stops = [loss_below(_WIDE_LOSS * problem.silent_loss), stationary(1e-6)]
         # counted in work, not in seconds: the same command ends at the same place everywhere
         steps = max(int(_WIDE_WORK / (6.0 * size)), _WIDE_STEPS)
-        return {**plan, "stop": stops, "kinks": False, "rtol": _WIDE_RTOL * coarser} | {
-            "max_steps": steps
-        }
-    rtol = (_FINE if size <= _COARSE else _COARSE_RTOL) * coarser
+        return {**plan, "stop": stops, "kinks": False, "rtol": _WIDE_RTOL, "max_steps": steps}
+    stops += [Unlocatable(), Spent(settings.seconds)]
+    plan |= {"rtol": _FINE, "max_steps": 200_000}
     if size > _COARSE:
         stops.append(Resting(horizon))
-    stops.append(Spent(settings.seconds))
-    return {**plan, "stop": stops, "rtol": rtol, "max_steps": 200_000}
+        plan |= {"rtol": _COARSE_RTOL, "max_landings": _LANDINGS}
+    return {**plan, "stop": stops}
 
 
 def finished_run(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.arrays import decay_rate
+from reluflow.arrays import decay_rate, whole_number
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.cones import begin
@@ -54,6 +54,7 @@ def flow(
     kinks: bool | None = None,
     bundles: bool = True,
     weight_decay: float = 0.0,
+    max_landings: int | None = None,
     max_steps: int = 1_000_000,
     max_seconds: float | None = None,
     progress: bool | str = "auto",
@@ -108,6 +109,8 @@ def flow(
         lambda of the penalty (lambda/2) (|W|^2 + |a|^2) added to the loss, which adds -lambda w_j
         and -lambda a_j to the velocities; `stationary` is then that of the penalised loss, and
         recorded losses are those of the data alone. Needs ``clock="time"``.
+    max_landings : int, optional
+        Landings on kinks after which a run goes on without locating them, as above.
     max_steps, max_seconds : number, optional
         Budgets; a run that has spent one ends there and says so.
     progress : bool or "auto"
@@ -154,7 +157,7 @@ def flow(
     recorder = Recorder(
         problem, as_save(save, end, whole=False), observables, keep, end, whole=False
     )
-    settings = {
+    settings: dict[str, Any] = {
         "kind": "flow",
         "rtol": rtol,
         "clock": clock,
@@ -167,6 +170,8 @@ def flow(
         "stop": repr(stops),
     }
     arrays = {"X": problem.X, "y": problem.y, "W": net.W, "a": net.a, "ls": net.log_factors}
+    if max_landings is not None:
+        settings["max_landings"] = whole_number(max_landings, "max_landings", 0, 10**15)
     what = {**settings, "problem": problem.spec, "saved": recorder.describe(), "patient": patient}
     key = fingerprint(arrays, what)
     saved = Checkpoint(checkpoint, key, checkpoint_seconds)
@@ -180,7 +185,8 @@ def flow(
         assert data is not None
         if kind == Solver.kind:
             state, events = begin(problem, net, data, policy)
-            return Solver(state, rtol, policy, damped, patient, events, bundles, weight_decay)
+            most = math.inf if max_landings is None else max_landings
+            return Solver(state, rtol, policy, damped, patient, events, bundles, weight_decay, most)
         neurons = np.column_stack([net.W, net.a]), net.log_factors
         if problem.smoothed is not None:
             return Smooth(data, *neurons, rtol, damped, problem.smoothed, weight_decay)

@@ -29,7 +29,7 @@ from reluflow.gradientflow.trial import Trial
 from reluflow.gradientflow.unlocated import Unlocated
 from reluflow.kernels.codes import BRANCH, SQUARE, STAY
 from reluflow.kernels.flow_field import pull_at
-from reluflow.kernels.flow_types import Data
+from reluflow.kernels.flow_types import Data, Traced
 
 LONGEST = 4.0  # most e-folds of growth in one step
 LOOKS = 16  # steps between two looks at the method
@@ -78,11 +78,14 @@ class Solver(Present):
         Whether neurons that point the same way meet a kink as one.
     decay : float
         Weight decay.
+    most : float
+        Landings after which kinks are no longer located.
     """
 
     kind = "located"
     pending: Taken | None  # the step prepared last, None if it is a leap
     reach: float  # where it ends
+    inside: tuple[float, Traced] | None = None  # where in it neurons at kinks were looked at last
 
     def __init__(
         self,
@@ -94,11 +97,12 @@ class Solver(Present):
         events: Array | None = None,
         bundles: bool = True,
         decay: float = 0.0,
+        most: float = math.inf,
     ) -> None:
         super().__init__(state, rtol, policy, decay)
         if events is not None:
             self.note(events)
-        self.damped, self.patient, self.bundles = damped, patient, bundles
+        self.damped, self.patient, self.bundles, self.most = damped, patient, bundles, most
         self.trial, self.leaper = Trial(self), Leaper(self)
         self.implicit = False  # whether steps are implicit now
         self.explicit_until = 0  # number of steps before which no implicit one is tried
@@ -270,7 +274,7 @@ class Solver(Present):
         self.reach = self.t + step.h
         if step.which.size or self.state.data.by_loss:
             self.trial.sample()
-        self.pending = step
+        self.pending, self.inside = step, None
         self.passed += step.h
         self.stuck = 0
         self.cost["steps"] += 1
@@ -360,7 +364,9 @@ class Solver(Present):
         Z, ls = self.state.neurons(C)
         which = step.which
         if which.size:
-            moved = self.trial.trace(which, theta)
+            before, on = self.inside or (0.0, None)
+            moved = self.trial.trace(which, theta, on=on if before <= theta else None)
+            self.inside = theta, moved  # records come in order
             Z[which], ls[which] = moved.Z, moved.ls
         if self.decay:
             ls -= self.decay * theta * step.h
@@ -395,6 +401,8 @@ class Solver(Present):
         """
         if self.stuck > MOST_ARRIVALS + 10 * self.state.gid.size:
             return self._go_on("where neurons stand on several kinks at once and no side lasts")
+        if self.cost["landings"] >= self.most:
+            return self._go_on(f"after {self.cost['landings']} landings")
         if self.way > WAY:
             self.landed, self.way = 0, 0.0
         if self.patient or self.landed < LANDINGS:

@@ -179,18 +179,23 @@ class Trial:
         starts(self.now.state.cones, self.now.state.members, self.F, which, B)
         return B
 
-    def trace(self, which: Indices, theta: float, record: bool = False) -> Traced:
+    def trace(
+        self, which: Indices, theta: float, record: bool = False, on: Traced | None = None
+    ) -> Traced:
         """Neurons that meet kinks in the step, carried to theta: vectors, scales, patterns, log.
 
         With ``record``, what they add to f by leaving their cones is added to ``extra``; that is
-        at most sqrt(rtol) of what moves c, so less accuracy does.
+        at most sqrt(rtol) of what moves c, so less accuracy does. From ``on``, what was found for
+        the same neurons at a smaller theta, they are carried on, in place.
         """
         now, s, rules = self.now, self.now.state, self._rules()
         if record:
             rules = rules._replace(tol=max(rules.tol, 0.01 * math.sqrt(now.rtol)))
-        V = np.empty((which.size, s.U.shape[1]), np.int8)
-        events = np.zeros((1 + 8 * V.size + 64, 4))
-        out = Traced(np.empty((which.size, s.d + 1)), np.empty(which.size), V, events)
+        out = on
+        if out is None:
+            V = np.empty((which.size, s.U.shape[1]), np.int8)
+            events, past = np.zeros((1 + 8 * V.size + 64, 4)), np.full(which.size, -1.0)
+            out = Traced(np.empty((which.size, s.d + 1)), np.empty(which.size), V, events, past)
         trace_some(
             s.data,
             self.method,

@@ -40,7 +40,7 @@ def largest_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
     members, frame = Members(index, index, two, one), Frame(two, one, 1.0, 0.0)
     rules, wheel = Rules(1.0, 1.0, 1.0, 0), empty_wheel(flags, 1)
     step = data, cones, frame, Dense(three, two), members
-    met, out = Meetings(one, index), Traced(two, one, signs, two)
+    met, out = Meetings(one, index), Traced(two, one, signs, two, one)
     return [
         (leap_all, (data, two, signs, members, flags, one, 1.0, 0.0, 0, signs, two)),
         (trace_some, (data, method(), *step[1:], met, index, 1.0, rules, out, two)),

@@ -236,6 +236,7 @@ def carry(data, method, z, u, theta, hi, h, pulls, rules, grown, weight, extra):
 def trace_some(data, method, cones, frame, dense, members, meetings, which, hi, rules, out, extra):
     """Carry the listed neurons from their first events (``meetings``) to theta hi.
 
+    One that has been carried past its first event before goes on from there (``out.past``).
     ``out`` receives unit vectors, log-scales and patterns (rows follow ``which``), and the events.
     If ``extra`` (times, n) has rows, it receives what they add to f by leaving their cones: traced
     minus assumed outputs at ``method.times``.
@@ -249,15 +250,20 @@ def trace_some(data, method, cones, frame, dense, members, meetings, which, hi, 
         j = which[i]
         g, lo = gid[j], min(meetings.theta[j], hi)
         unit, grow, u = frame.unit[g], frame.rate[g] * frame.h, out.V[i]
-        for k in range(n):
-            u[k] = cones.U[g, k]
-        path_of(cones, members, dense.F, j, path)
-        point_in_frame(path, unit, grow, lo, z)
-        for e in range(width):
-            out.Z[i, e] = z[e]
-        out.ls[i] = ls[j] + normalise(out.Z[i])
-        if meetings.theta[j] > hi:
-            continue
+        again = out.past[i] >= 0.0
+        if again:
+            lo = out.past[i]
+        else:
+            for k in range(n):
+                u[k] = cones.U[g, k]
+            path_of(cones, members, dense.F, j, path)
+            point_in_frame(path, unit, grow, lo, z)
+            for e in range(width):
+                out.Z[i, e] = z[e]
+            out.ls[i] = ls[j] + normalise(out.Z[i])
+            if meetings.theta[j] > hi:
+                continue
+        out.past[i] = hi
         weight = np.exp(2.0 * out.ls[i]) if record else 0.0
         if record:
             if weight == 0.0:  # too small for any output
@@ -269,8 +275,10 @@ def trace_some(data, method, cones, frame, dense, members, meetings, which, hi, 
         log[0, 0] = 0
         grown, hit, still = 0.0, meetings.sample[j], 0
         for _ in range(50 * (n + 4) + 1):
-            pull_at(dense.cn, lo, c)
-            arrive(data, u, out.Z[i], c, hit, frame.start + lo * frame.h, log, rules.policy)
+            if not again:  # it stands on a kink
+                pull_at(dense.cn, lo, c)
+                arrive(data, u, out.Z[i], c, hit, frame.start + lo * frame.h, log, rules.policy)
+            again = False
             # where kinks meet in one point no side may last: in the end the signs are let go
             noise = rules.noise * 2.0 ** max(0, still - UNDECIDED)
             held = Rules(rules.tol, noise, rules.floor, rules.policy)

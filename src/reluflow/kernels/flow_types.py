@@ -96,6 +96,7 @@ class Traced(NamedTuple):
     ls: np.ndarray
     V: np.ndarray
     events: np.ndarray
+    past: np.ndarray  # place in the step to which each was carried beyond a kink, else -1
 
 
 class Method(NamedTuple):

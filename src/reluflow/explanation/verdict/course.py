@@ -196,8 +196,10 @@ def _seen_in_run(rows: tuple[JumpRow, ...]) -> str:
 def _agreement(c: Comparison, whole: bool = True) -> str:
     """Whether times, losses and neurons agree; of a process cut short, the times alone."""
     if not whole:
-        close = all(r.difference is not None and abs(r.difference) <= CLOSE for r in c.rows)
-        return f" So far the times agree within {100 * CLOSE:g} %." if close else _poor(c)
+        close = all(r.close for r in c.rows)
+        if close:
+            return f" So far the times agree within {100 * CLOSE:g} %."
+        return _poor(c) + _reasons(c)
     if c.agrees:
         text = f" The simulation agrees within {100 * CLOSE:g} % in times and losses"
         if c.who:
@@ -212,11 +214,23 @@ def _agreement(c: Comparison, whole: bool = True) -> str:
         return (
             f"{poor} At this scale other neurons come at almost the same time, or before the "
             "plateau is reached: the order of the limit need not show; a smaller scale would "
-            "separate them."
+            f"separate them.{_reasons(c)}"
         )
     other = " Other neurons jump than those predicted." if c.who is False else ""
     ends = "the losses agree" if c.ends_meet else "the losses differ too"
-    return f"{poor or ' The simulation differs.'} At the end {ends}.{other}"
+    return f"{poor or ' The simulation differs.'} At the end {ends}.{other}{_reasons(c)}"
+
+
+def _reasons(c: Comparison) -> str:
+    """Why jumps come at other times than predicted, as far as the limit process itself says it."""
+    off = [row for row in c.rows if not row.close][:SHOWN]
+    named = [f"of jump {row.jump}, {row.doubt}" for row in off if row.doubt]
+    silent = [str(row.jump) for row in off if not row.doubt]
+    text = f" Why times may differ from this scale: {'; '.join(named)}." if named else ""
+    if silent:
+        jumps = f"jump{'s' if len(silent) > 1 else ''} {join(silent)}"
+        text += f" The limit gives no reason why {jumps} should come at another time."
+    return text
 
 
 def _poor(c: Comparison) -> str:
