@@ -9,7 +9,7 @@ TORCH  := torch==2.13.0
 
 # the site, in docs/_build/html: checks of the papers, tutorials and gallery are run (five minutes of
 # one core); links within the site are checked
-.PHONY: all docs test coverage slow nightly chaos mutants lint format bench clean clean-kernels
+.PHONY: all docs test coverage slow nightly chaos wheel mutants lint format bench clean clean-kernels
 all: $(VENV)/.runtime
 	$(BIN)/reluflow explain three-points -o $(OUT)
 
@@ -31,6 +31,10 @@ nightly: $(VENV)/.dev
 
 chaos: $(VENV)/.dev
 	$(BIN)/python tests/chaos/chaos.py $(ARGS)
+
+# builds the wheel and runs it in an empty environment of every Python of the machine
+wheel: $(VENV)/bin/python
+	$(BIN)/python tests/robustness/empty_environment.py $(ARGS)
 
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py $(ARGS)

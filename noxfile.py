@@ -19,6 +19,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
+    session.run("repo-review", "--show", "errskip", ".")
 
 
 @nox.session(python=["3.11", "3.12", "3.13"])
@@ -49,6 +50,13 @@ def build(session: nox.Session) -> None:
     """Wheel and source distribution."""
     session.install("build")
     session.run("python", "-m", "build")
+
+
+@nox.session(python=["3.11", "3.12", "3.13"], default=False)
+def wheel(session: nox.Session) -> None:
+    """The wheel in an empty environment that cannot be written to, from another folder."""
+    version = str(session.python)
+    session.run("python", "tests/robustness/empty_environment.py", "--pythons", version)
 
 
 if __name__ == "__main__":

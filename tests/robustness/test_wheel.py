@@ -1,15 +1,13 @@
 """The wheel, installed into an empty environment: away from the source, with nothing writable."""
 
-import os
 import subprocess
 import sys
 import sysconfig
 import venv
 from pathlib import Path
 
+import empty_environment
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -17,83 +15,73 @@ def environment(tmp_path_factory):
     """An environment with the wheel; what it needs is taken from that of the tests."""
     place = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(place)]
-    made = subprocess.run([*build, str(ROOT)], capture_output=True, text=True, timeout=600)
+    made = subprocess.run(
+        [*build, str(empty_environment.ROOT)], capture_output=True, text=True, timeout=600
+    )
     if made.returncode:
         pytest.skip(f"no wheel can be built here: {made.stderr[-200:]}")
-    (wheel,) = place.glob("reluflow-*.whl")
-    venv.create(place / "env", with_pip=False)
-    python = place / "env" / "bin" / "python"
-    target = sysconfig.get_path("purelib", vars={"base": str(place / "env")})
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run(
-        [*install, "--prefix", str(place / "env"), "--ignore-installed", str(wheel)],
-        check=True,
-        capture_output=True,
-        timeout=600,
-    )
+    (file,) = place.glob("reluflow-*.whl")
+    env = place / "env"
+    venv.create(env, with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--python", env / "bin" / "python", "install", "--quiet"]
+    empty_environment.call(*pip, "--no-deps", "--no-index", file)
     # a folder named in a .pth file is searched, the .pth files in it are not: no source tree
+    target = sysconfig.get_path("purelib", vars={"base": str(env)})
     (Path(target) / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return python, Path(target) / "reluflow"
-
-
-def run(python, folder, *arguments, **environment):
-    """The command of the wheel, with neither the source tree nor a home."""
-    kept = {
-        name: os.environ[name] for name in ("PATH", "LANG", "OMP_NUM_THREADS") if name in os.environ
-    }
-    return subprocess.run(
-        [str(python), "-m", "reluflow", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=1800,
-        env={**kept, "HOME": "/proc/nobody", **environment},
-    )
+    return env
 
 
 @pytest.fixture
-def read_only(environment):
-    """The folder of the package, which nobody can write to, not even root."""
-    _, package = environment
-    bound = subprocess.run(["mount", "--bind", package, package], capture_output=True)
-    if bound.returncode == 0:
-        subprocess.run(["mount", "-o", "remount,ro,bind", package], check=True)
-        yield package
-        subprocess.run(["umount", package], check=True)
-        return
-    if os.geteuid() == 0:
+def sealed(environment, tmp_path):
+    """Run a command of the environment, which nobody can write to, not even root."""
+    if not empty_environment.can_seal(environment, tmp_path):
         pytest.skip("root can write anywhere, and may not mount here")
-    folders = [package, *(path for path in package.rglob("*") if path.is_dir())]
-    for path in folders:
-        path.chmod(0o555)
-    yield package
-    for path in folders:
-        path.chmod(0o755)
+    return lambda *command: empty_environment.sealed(environment, tmp_path, *command)
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_all_it_needs(environment, tmp_path):
-    python, package = environment
-    code = "import reluflow; print(reluflow.__file__); print(len(reluflow.ledger()))"
-    said = subprocess.run(
-        [str(python), "-c", code], cwd=tmp_path, capture_output=True, text=True, env={}
+def test_the_wheel_holds_all_it_needs(environment, sealed):
+    said = sealed(
+        "python", "-c", "import reluflow; print(reluflow.__file__, len(reluflow.ledger()))"
     )
     where, claims = said.stdout.split()
-    assert where == str(package / "__init__.py")
+    assert Path(where).is_relative_to(environment)
+    assert Path(where).with_name("py.typed").exists()
     assert int(claims) > 200
-    assert (package / "py.typed").exists()
     for arguments in (("datasets",), ("sweep", "list"), ("claims", "--json")):
-        done = run(python, tmp_path, *arguments)
+        done = sealed("reluflow", *arguments)
         assert done.returncode == 0, done.stderr[-500:]
 
 
-@pytest.mark.nightly  # every kernel is compiled, and kept nowhere
-def test_explain_where_nothing_can_be_written_but_the_answer(environment, read_only, tmp_path):
-    """Without a place for compiled kernels, from any folder; one sentence says so."""
-    python, _ = environment
-    out = tmp_path / "out"
-    done = run(python, "/", "explain", "three-points", "--m", "20", "-o", str(out))
-    assert done.returncode == 0, done.stderr[-800:]
-    assert (out / "report.html").is_file()
-    assert done.stderr.count("no folder for compiled kernels can be written") == 1
-    assert "Traceback" not in done.stderr
+@pytest.mark.slow
+def test_explain_where_nothing_can_be_written_but_the_answer(environment, sealed, tmp_path):
+    """Every kernel is compiled, and kept nowhere, which is said once."""
+    report = empty_environment.check(environment, tmp_path)
+    assert "least-squares line" in report["verdict"][0]["text"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The wheel as `python -m build` makes it."""
+    place = tmp_path_factory.mktemp("built")
+    try:
+        tools = empty_environment.get_tools(place / "tools")
+    except empty_environment.Failed as error:
+        pytest.skip(f"no packages can be had here: {error}")
+    return empty_environment.build(tools, place)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", empty_environment.PYTHONS)
+def test_every_python_of_the_machine(built, tmp_path, version):
+    """With the newest of all that the wheel asks for, in an environment that had nothing."""
+    python = empty_environment.find_python(version)
+    if python is None:
+        pytest.skip(f"Python {version} is not on this machine")
+    env, folder = tmp_path / "env", tmp_path / "elsewhere"
+    folder.mkdir()
+    empty_environment.install(python, built, env)
+    if not empty_environment.can_seal(env, folder):
+        pytest.skip("root can write anywhere, and may not mount here")
+    report = empty_environment.check(env, folder)
+    assert "least-squares line" in report["verdict"][0]["text"]
