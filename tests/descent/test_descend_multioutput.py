@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reluflow import Network, Problem, descend, initialize
 
@@ -116,3 +118,20 @@ def test_single_precision_follows_double():
     net = initialize(problem, 5, scale=0.3, rng=0)
     one = descend(problem, net, lr=0.1, steps=50, backend="dense", dtype="float32").final
     assert np.abs(one.W - descend(problem, net, lr=0.1, steps=50).final.W).max() < 1e-5
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), order=st.permutations([0, 1, 2]))
+def test_turned_outputs_and_permuted_classes_train_alike(seed, order):
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    labels = np.eye(3)[rng.permutation(15) % 3]
+    turned = Problem(X, REAL), Problem(X, REAL @ Q), Q
+    moved = Problem(X, labels, loss="softmax"), Problem(X, labels[:, order], loss="softmax")
+    for one, other, turn in (turned, (*moved, np.eye(3)[:, order])):
+        net = initialize(one, 6, scale=0.3, rng=seed)
+        a = descend(one, net, lr=0.05, steps=200)
+        b = descend(other, Network(net.W, net.a @ turn), lr=0.05, steps=200)
+        assert np.abs(a.final.W - b.final.W).max() < 1e-11
+        assert np.abs(a.final.a @ turn - b.final.a).max() < 1e-11
+        assert b.loss == pytest.approx(a.loss, rel=1e-12)

@@ -1,9 +1,21 @@
 """Gradient flow with several outputs: against descent, one output, and what it conserves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from reluflow import Network, Problem, ReluflowError, descend, every, flow, initialize, loss_below
+from reluflow import (
+    Network,
+    Problem,
+    ReluflowError,
+    certify,
+    descend,
+    every,
+    flow,
+    initialize,
+    loss_below,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(9, 3))
@@ -75,3 +87,17 @@ def test_the_clock_of_the_loss_is_for_losses_without_a_minimum():
     problem = problem_of("half_square")
     with pytest.raises(ReluflowError, match="vanish at infinity"):
         flow(problem, initialize(problem, 2), clock="loss")
+
+
+@pytest.mark.parametrize("loss", ["softmax", "half_square"])
+def test_the_conservation_law_is_certified_and_its_breach_noticed(loss):
+    problem = problem_of(loss)
+    net = initialize(problem, 6, scale=0.7, kind="gaussian", rng=1)
+    run = flow(problem, net, t_end=10.0, save=every(2.0))
+    found = certify(problem, run)
+    assert {v.id for v in found} == {"BF24-L1", "MMV24-B1", "LLWA21-LB.16"}
+    assert {v.status.name for v in found} == {"HOLDS"}
+    networks = list(run.networks)
+    networks[-1] = Network(networks[-1].W * 1.01, networks[-1].a, networks[-1].log_scale)
+    bad = certify(problem, replace(run, networks=tuple(networks)))
+    assert {v.status.name for v in bad} == {"FAILS"}

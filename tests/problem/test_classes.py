@@ -152,8 +152,9 @@ def test_labels_that_make_no_problem_are_refused(labels, loss, words):
 
 def test_outputs_of_network_and_problem_must_agree():
     problem = Problem(X, WORDS, loss="softmax")
-    with pytest.raises(ReluflowError, match="what the papers claim is for one output"):
-        certify(problem, initialize(problem, 2))
+    with pytest.raises(ReluflowError, match="what BF24-L20 claims is for one output"):
+        certify(problem, initialize(problem, 2), claims="BF24-L20")
+    assert certify(problem, initialize(problem, 2)) == []  # nothing about an end carries over
     with pytest.raises(ReluflowError, match=r"expected outer weights of shape \(m, 3\)"):
         descend(problem, Network(np.ones((2, 3)), np.ones(2)), lr=0.1, steps=1)
     with pytest.raises(ReluflowError, match="is for one output, this problem has 3"):

@@ -16,6 +16,7 @@ from reluflow.claims.verdict import Verdict, Verdicts
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.problem import Problem
+from reluflow.runtime.words import join
 
 
 @check_arguments
@@ -35,7 +36,8 @@ def certify(
     run_or_net : Trajectory or Network, optional
         What to look at: the run of :func:`reluflow.flow` or :func:`reluflow.descend` (with
         recorded networks for claims about the path), or a trained network. Without it the
-        claims about data alone are checked.
+        claims about data alone are checked. With several outputs what the papers prove for one is
+        left out, but for conservation laws, which carry over.
     claims : id, paper or list of them, optional
         Which claims; by default all that apply. Wordings known to be wrong as printed are
         checked only when asked for.
@@ -50,9 +52,10 @@ def certify(
         In the order of the ledger. A failed hypothesis gives OUT_OF_SCOPE, data too large for a
         check UNDECIDED with the reason in ``note``.
     """
-    problem.check_one_output("what the papers claim")
     evidence = Evidence.of(problem, run_or_net, start)
     chosen = checks_named(claims) if claims is not None else applicable_checks(evidence)
+    if claims is not None and not all(check.several for check in chosen):
+        problem.check_one_output(f"what {join([c.id for c in chosen if not c.several], 3)} claims")
     verdicts = Verdicts(try_evaluate(check, evidence) for check in chosen)
     if folder is not None:
         write_certificates(evidence, folder)
@@ -67,6 +70,7 @@ def applicable_checks(evidence: Evidence) -> list[Check]:
         if check.check is not None
         and check.form in ("stated", "repaired")
         and not evidence.missing(check.needs)
+        and (check.several or not evidence.problem.several)
     ]
     return _in_order(found)
 

@@ -83,6 +83,7 @@ class Check:
     reason: str = ""
     printed: str = ""
     meant: str = ""
+    several: bool = False
 
     @property
     def name(self) -> str:
@@ -140,6 +141,7 @@ class Wording(TypedDict, total=False):
     reason: str
     printed: str
     meant: str
+    several: bool
 
 
 def claim(
@@ -180,6 +182,9 @@ def claim(
         Of the form "slip": the formula in print, with its place, and the one that is meant. Such
         a check HOLDS when the meant formula agrees with what is measured and the printed one does
         not.
+    several : bool
+        Whether the claim, printed for one output, is checked for several outputs too: its proof
+        must carry over.
     """
 
     def wrap(check: F) -> F:
@@ -232,6 +237,7 @@ def _register(id: str, module: str, wording: Wording, **function: Any) -> None:
             reason=wording.get("reason", ""),
             printed=wording.get("printed", ""),
             meant=wording.get("meant", ""),
+            several=wording.get("several", False),
             **function,
         )
     )

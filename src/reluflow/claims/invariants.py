@@ -223,11 +223,14 @@ def decays(evidence: Evidence) -> Comparison:
     )
 
 
-@claim("BF24-L1", example=unbalanced, **FLOW)
-@claim("MMV24-B1", example=unbalanced_toy, **FLOW)
-@claim("LLWA21-LB.16", example=unbalanced_leaky, **FLOW)
+@claim("BF24-L1", example=unbalanced, several=True, **FLOW)
+@claim("MMV24-B1", example=unbalanced_toy, several=True, **FLOW)
+@claim("LLWA21-LB.16", example=unbalanced_leaky, several=True, **FLOW)
 def conserved(evidence: Evidence) -> Comparison:
-    """a_j^2 - |w_j|^2 moves by at most the flow's rtol, 1e-8 unless asked otherwise."""
+    """a_j^2 - |w_j|^2 moves by at most the flow's rtol, 1e-8 unless asked otherwise.
+
+    With several outputs a_j is a vector, and w' = M a, a' = M^T w keep |a|^2 - |w|^2 likewise.
+    """
     return drift(evidence, 1.0)
 
 

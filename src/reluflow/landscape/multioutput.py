@@ -261,18 +261,22 @@ def ascend(
 
 
 def uphill(problem: Problem, C: Array, W: Array, steps: int = 400) -> tuple[Array, Array]:
-    """Unit rows W after ever shorter steps along the gradient of G_C, and their outer rows."""
-    for step in range(steps):
+    """Unit rows W after ever shorter steps along the gradient of G_C, and their outer rows.
+
+    Zero rows stay, as do rows on which no sample is active.
+    """
+    for length in np.geomspace(1.0, 1e-4, steps):
         S = W @ problem.X.T
         slope = np.where(S > 0.0, 1.0, problem.leak)
-        B = (slope * S) @ C
-        size = np.linalg.norm(B, axis=1, keepdims=True)
-        B = B / np.where(size > 0.0, size, 1.0)
-        D = (slope * (B @ C.T)) @ problem.X
-        length = np.linalg.norm(D, axis=1, keepdims=True)
-        W = W + 0.98**step * D / np.where(length > 0.0, length, 1.0)
-        W /= np.linalg.norm(W, axis=1, keepdims=True)
+        B = _unit_rows((slope * S) @ C)
+        W = _unit_rows(W + length * _unit_rows((slope * (B @ C.T)) @ problem.X))
     return W, B
+
+
+def _unit_rows(W: Array) -> Array:
+    """Rows divided by their norms, zero rows left alone."""
+    size = np.linalg.norm(W, axis=1, keepdims=True)
+    return np.asarray(W / np.where(size > 0.0, size, 1.0))
 
 
 def extremal_vectors(

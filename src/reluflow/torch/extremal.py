@@ -11,6 +11,7 @@ from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.landscape.alignment import D
 from reluflow.landscape.extremal import extremal_vectors
+from reluflow.landscape.multioutput import uphill
 from reluflow.problem import Problem
 
 _SAME = 0.999  # cosine of two ends that count as one direction
@@ -103,7 +104,8 @@ def extremal_directions(
         W = np.array(starts, dtype=float)
     if P.shape[1] == 1:
         return _single(X, P, leak, max(len(W), 16), generator)
-    W = _climb(X, P, leak, _unit(W), iterations)
+    problem = Problem(X, np.ones(len(X)), leak=leak)
+    W, _ = uphill(problem, P, _unit(W), iterations)
     g = np.maximum(W @ X.T, leak * (W @ X.T)) @ P
     rates = np.linalg.norm(g, axis=1)
     order = np.argsort(-rates)
@@ -111,7 +113,6 @@ def extremal_directions(
     for j in order:
         if rates[j] > 0 and all(W[j] @ W[i] < _SAME for i in kept):
             kept.append(int(j))
-    problem = Problem(X, np.ones(len(X)), leak=leak)
     outer = g[kept] / rates[kept, None]
     grads = np.array([D(problem, W[j], pull=P @ a) for j, a in zip(kept, outer, strict=True)])
     residuals = np.linalg.norm(_unit(grads.reshape(len(kept), -1)) - W[kept], axis=1)
@@ -122,16 +123,6 @@ def _unit(W: Array) -> Array:
     size = np.linalg.norm(W, axis=-1, keepdims=True)
     unit: Array = np.divide(W, size, out=np.zeros_like(W), where=size > 0)
     return unit
-
-
-def _climb(X: Array, P: Array, leak: float, W: Array, iterations: int) -> Array:
-    """Rows after steps w <- unit(w + t D/|D|), the step t falling from 1 to 1e-4."""
-    for t in np.geomspace(1.0, 1e-4, iterations):
-        S = W @ X.T
-        slope = np.where(S > 0, 1.0, leak)
-        a = _unit((slope * S) @ P)
-        W = _unit(W + t * _unit((slope * (a @ P.T)) @ X))
-    return W
 
 
 def _single(

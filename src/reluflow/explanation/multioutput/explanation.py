@@ -15,7 +15,7 @@ import numpy as np
 from reluflow._version import __version__
 from reluflow.arrays import Array
 from reluflow.claims.compare import Comparison
-from reluflow.claims.verdict import Verdict
+from reluflow.claims.verdict import Status, Verdict
 from reluflow.explanation.explanation import paragraph
 from reluflow.explanation.multioutput.end import VectorGroup, vector_groups
 from reluflow.explanation.multioutput.quantities import SEPARATE, confusion
@@ -95,8 +95,8 @@ class VectorExplanation:
 
     @property
     def failed(self) -> list[Verdict]:
-        """Claims that fail: none are checked for several outputs."""
-        return []
+        """Claims that fail, of those that carry over to several outputs."""
+        return [v for v in self.claims if v.status is Status.FAILS]
 
     @property
     def missing(self) -> list[str]:
@@ -185,6 +185,7 @@ class VectorExplanation:
             ]
             if classes
             else None,
+            "claims": [v.to_dict() for v in self.claims],
             "skipped": dict(self.skipped),
         }
         return dict(to_plain(document))

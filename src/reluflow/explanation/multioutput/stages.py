@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from reluflow.claims.certify import certify
 from reluflow.claims.compare import compare
 from reluflow.explanation.files import kept_in
 from reluflow.explanation.multioutput.end import train_on
@@ -34,7 +35,7 @@ from reluflow.runtime.checkpoint import KeptFile
 from reluflow.trajectory import Observable, Trajectory, every
 
 LOCATED = 20_000  # neurons times samples up to which the simulation is gradient flow
-PATHS = 1e9  # neurons times n^2 d that are followed to their direction
+PATHS = 5e8  # neurons times n^2 d that are followed to their direction
 PREDICTED = 2e4  # n d up to which the limit process is computed
 EVERYBODY = 2e6  # m n d up to which that is done for every neuron of the start
 TOPS = 3  # directions of infinite width beyond it, the fastest ones found
@@ -42,7 +43,7 @@ JUMPS = 3  # of the limit process that are predicted
 MARGINS, LABELS = 1e4, 1e3  # n d K up to which the largest margin, the least norm are searched
 ROUNDS = 12  # of that search
 UNFOLLOWED = "a fast phase would pass too many hyperplanes one by one; only its begin is predicted"
-ASCENTS = 2e9  # starts times n d K of the search for directions
+ASCENTS = 1e9  # starts times n d K of the search for directions
 WORK = 6e11  # multiplications of the descent
 CONDITIONS = 2e5  # m n K up to which the conditions of the end are looked at
 
@@ -94,6 +95,9 @@ def explain_vectors(
         conditions = stages.run("end", lambda: kkt(problem, late), much)
     elif not idle:
         point = stages.run("end", lambda: stationarity(problem, run.final), much)
+    claims = stages.run(
+        "claims", lambda: certify(problem, run), "" if run.networks else "no networks were recorded"
+    )
     found = VectorExplanation(
         problem=problem,
         net=net,
@@ -108,6 +112,7 @@ def explain_vectors(
         optimum=optimum,
         late=late,
         skipped=stages.skipped,
+        claims=tuple(claims or ()),
     )
     for topic, text in found.verdict:
         announce(topic, text)

@@ -15,6 +15,7 @@ from reluflow.prediction.multioutput.rest import Rest, critical_point, runaway
 
 LONG = 150  # steps of a phase after which it is asked whether it goes to infinity
 NEARLY = 1e-3  # share of its fall that is left when a loss has settled
+RESTED = 3.0  # relaxation times after which `JumpProcess.doubts_at` takes a plateau to rest
 STOPPED = "stopped before the next critical point"
 
 
@@ -77,8 +78,8 @@ def _arrive(phase: Phase, t: float, rest: Rest, trail: list[tuple[float, float]]
     C[np.abs(C) < 1e-12 * np.abs(phase.problem.pull).max()] = 0.0
     after = float(phase.problem.value(rest.phase.outputs()))
     half = _half_time(trail, after)
-    # on the way to a kink a phase may drift for long: rests are counted in sevenths of that
-    drift = np.nan_to_num(_settled_time(trail, after) - half) / np.log(1.0 / NEARLY)
+    # on the way to a kink a phase may drift for long: a plateau as short as that is no rest
+    drift = np.nan_to_num(_settled_time(trail, after) - half) / RESTED
     slow = max(rest.relaxation, 1.0 / unit, float(drift))
     return Transit(_with_active(phase, rest.phase), t, C, rest.residual, slow, half, False, "")
 
