@@ -78,10 +78,11 @@ def certificates(
         "kkt-margin", "max-margin-linear", "max-margin-network"; for square losses: "stationary",
         "spurious-minimum", "not-global", "global-minimum", and "min-norm" when the network
         interpolates (or there is none). The optima over all networks are searched only for small
-        data (200 entries of X, 600 in the plane) unless named.
+        data (200 entries of X, 600 in the plane) unless named. With weight decay: "ridge",
+        for small data, and "ridge-not-best" where there is a network.
     weight_decay : float
-        lambda of the penalty (lambda/2) (|W|^2 + |a|^2). When positive the default kinds are
-        "ridge" and "ridge-not-best", about the penalised loss.
+        lambda of the penalised loss L + (lambda/2) |theta|^2, which "ridge" and "ridge-not-best"
+        are about. "ridge" is about ``net`` if there is one, else about the best network found.
 
     Returns
     -------
