@@ -143,14 +143,16 @@ def test_unlocated_runs_end_by_their_loss_or_their_steps():
     problem = Problem(np.eye(2), [1.0, -1.0], loss="logistic")
     mover = SimpleNamespace(kind="located", t=3.0, log_time=1.0, cost={"steps": 50})
     mover.data, mover.f = SimpleNamespace(by_loss=True), np.array([9.0, -9.0])
-    watch = simulation.Unlocatable(steps=10).watch(problem)
+    watch = simulation.Unlocatable(horizon=2.0, steps=10).watch(problem)
     assert watch.met(mover) is None, "kinks are located"
     mover.kind = "unlocated"
     assert watch.met(mover).code == "loss"
     mover.f = np.array([1.0, -1.0])
     mover.cost["steps"] = 59
     assert watch.met(mover) is None
-    mover.cost["steps"] = 60
+    mover.cost["steps"], mover.log_time = 60, 0.0
+    assert watch.met(mover) is None, "before the horizon"
+    mover.log_time = 1.0
     status = watch.met(mover)
     assert (status.code, status.ok) == ("far", True)
     assert "10 steps that do not locate kinks led to time 2.71828" in str(status)

@@ -180,9 +180,11 @@ class Unlocatable(Stop):
 
     Late phases are stiff, margin losses fall for ever: explicit steps would go on and on, and
     what is left to be seen is blurred by the errors of single steps. So a margin loss is followed
-    to ``share`` of the first one, and any loss for so many steps.
+    to ``share`` of the first one, and any loss for so many steps, ten times as many where time
+    ``horizon``, by which what matters should have happened, is not reached by then.
     """
 
+    horizon: float
     share: float = _WIDE_LOSS
     steps: int = _UNLOCATED
 
@@ -204,11 +206,12 @@ class _Unlocated(Watch):
         if problem.loss.margin and float(problem.log_value(mover.f)) <= goal:
             fell = f"The loss fell to {math.exp(goal):.3g} at {time_in_words(mover)}."
             return Status("loss", fell)
-        if steps - since < self.stop.steps:
+        early = mover.log_time < math.log(self.stop.horizon)
+        if steps - since < (10 if early else 1) * self.stop.steps:
             return None
         return Status(
             "far",
-            f"{self.stop.steps:,} steps that do not locate kinks led to {time_in_words(mover)}; "
+            f"{steps - since:,} steps that do not locate kinks led to {time_in_words(mover)}; "
             "from there on steps are short and the loss falls slowly.",
         )
 
@@ -320,7 +323,7 @@ def _plan(problem: Problem, m: int, settings: Settings, horizon: float) -> dict[
         # counted in work, not in seconds: the same command ends at the same place everywhere
         steps = max(int(_WIDE_WORK / (6.0 * size)), _WIDE_STEPS)
         return {**plan, "stop": stops, "kinks": False, "rtol": _WIDE_RTOL, "max_steps": steps}
-    stops += [Unlocatable(), Spent(settings.seconds)]
+    stops += [Unlocatable(horizon), Spent(settings.seconds)]
     plan |= {"rtol": _FINE, "max_steps": 200_000}
     if size > _COARSE:
         stops.append(Resting(horizon))

@@ -223,14 +223,19 @@ def _agreement(c: Comparison, whole: bool = True) -> str:
 
 def _reasons(c: Comparison) -> str:
     """Why jumps come at other times than predicted, as far as the limit process itself says it."""
-    off = [row for row in c.rows if not row.close][:SHOWN]
-    named = [f"of jump {row.jump}, {row.doubt}" for row in off if row.doubt]
-    silent = [str(row.jump) for row in off if not row.doubt]
-    text = f" Why times may differ from this scale: {'; '.join(named)}." if named else ""
+    of_doubt: dict[str, list[str]] = {}
+    for row in [row for row in c.rows if not row.close][:SHOWN]:
+        of_doubt.setdefault(row.doubt, []).append(str(row.jump))
+    silent = of_doubt.pop("", [])
+    named = [f"{_jumps(which)} ({doubt})" for doubt, which in of_doubt.items()]
+    text = f" Why times may differ from this scale: {join(named)}." if named else ""
     if silent:
-        jumps = f"jump{'s' if len(silent) > 1 else ''} {join(silent)}"
-        text += f" The limit gives no reason why {jumps} should come at another time."
+        text += f" The limit gives no reason why {_jumps(silent)} should come at another time."
     return text
+
+
+def _jumps(numbers: list[str]) -> str:
+    return f"jump{'s' if len(numbers) > 1 else ''} {join(numbers)}"
 
 
 def _poor(c: Comparison) -> str:
@@ -243,7 +248,7 @@ def _poor(c: Comparison) -> str:
         when = "later" if worst[1] > 0 else "earlier"
         parts.append(f"jump {worst[0]} comes {100 * abs(worst[1]):.3g} % {when} than predicted")
     if unseen:
-        parts.append(f"jump{'s' if len(unseen) > 1 else ''} {join(unseen)} cannot be seen")
+        parts.append(f"{_jumps(unseen)} cannot be seen")
     return f" The prediction is poor: {' and '.join(parts)}." if parts else ""
 
 

@@ -26,6 +26,8 @@ function timeTicks(axis) {
   return made;
 }
 
+const NUMBER = 12; // pixels that the number of a jump takes
+
 function drawTimes(pen, box, axis, side, theme) {
   if (axis.knee) {
     pen.rect(axis.knee, box.y, box.x + box.w - axis.knee, box.h, theme.ground);
@@ -33,15 +35,20 @@ function drawTimes(pen, box, axis, side, theme) {
       { color: theme.soft, size: 11, align: "right", base: "top" });
   }
   const early = !side.process && side.landscape?.first_jump ? [side.landscape.first_jump.time] : [];
+  const labels = []; // where numbers would overlap, first and last of the jumps share one
   (side.process?.times ?? early).slice(0, 40).forEach((t, i) => {
     if (t > axis.end) return;
     const x = axis(t);
     pen.line([[x, box.y], [x, box.y + box.h]],
       { color: theme.predicted, dash: [4, 3], alpha: side.process?.small === false ? 0.35 : 0.9 });
-    if (i < 12) {
-      pen.text(String(i + 1), x + 4, box.y + 8, { color: theme.predicted, size: 11, bold: true });
-    }
+    const last = labels[labels.length - 1];
+    if (last && x - last.end < NUMBER) [last.to, last.end] = [i + 1, x];
+    else if (i < 12) labels.push({ x, end: x, from: i + 1, to: i + 1 });
   });
+  for (const { x, from, to } of labels) {
+    const text = from === to ? String(from) : `${from}–${to}`;
+    pen.text(text, x + 4, box.y + 8, { color: theme.predicted, size: 11, bold: true });
+  }
 }
 
 /** The present time, over a picture against time. */
