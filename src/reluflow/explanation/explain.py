@@ -210,7 +210,9 @@ def _gather(
     followed = net.m if alignment is None else alignment.sign.size
     process = stages.run(
         "limit process",
-        lambda: predict_process(problem, net.subset(np.arange(followed)), settings.seconds, decay),
+        lambda: predict_process(
+            problem, net.subset(np.arange(followed)), settings.seconds, decay, alignment
+        ),
         unfollowed,
     )
     scale = float(net.log_norms.max())

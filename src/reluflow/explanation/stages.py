@@ -26,6 +26,7 @@ from reluflow.explanation.settings import (
     can_follow_one,
     can_optimise,
     has_pull,
+    kink_work,
     search_method,
     too_large,
 )
@@ -57,7 +58,7 @@ STAGES = (
     "claims",
 )
 DECAYS = "it is about training without weight decay"
-_AT_ONCE = 2  # neurons followed before the work is looked at
+_AT_ONCE = 10  # neurons followed before the work is looked at
 NO_PULL = "no sample pulls on a silent network, so that nothing is learnt"
 
 
@@ -118,8 +119,8 @@ def why_no_paths(problem: Problem) -> str:
 def follow_neurons(problem: Problem, net: Network, landscape: ExtremalVectors) -> Alignment:
     """Where neurons turn first: all of them, or on large data the first ones of the start.
 
-    Each event of a path costs about n d operations. Neurons are followed a few at a time until
-    `PATH_WORK` is spent, so that the same command follows the same neurons everywhere.
+    Neurons are followed a few at a time until `PATH_WORK` is spent, so that the same command
+    follows the same neurons everywhere.
     """
     from reluflow.landscape.align import align
 
@@ -132,7 +133,7 @@ def follow_neurons(problem: Problem, net: Network, landscape: ExtremalVectors) -
         parts.append(
             align(problem, net.subset(np.arange(first, last)), paths=False, extremal=landscape)
         )
-        spent += float(parts[-1].counts.sum() + _AT_ONCE) * problem.X.size
+        spent += float(parts[-1].counts.sum() + _AT_ONCE) * kink_work(problem)
         first = last
     return join_alignments(parts)
 
@@ -148,7 +149,11 @@ def join_alignments(parts: Sequence[Alignment]) -> Alignment:
 
 
 def predict_process(
-    problem: Problem, net: Network | None, seconds: float, weight_decay: float = 0.0
+    problem: Problem,
+    net: Network | None,
+    seconds: float,
+    weight_decay: float = 0.0,
+    alignment: Alignment | None = None,
 ) -> JumpProcess:
     """The limit process; Ctrl-C, which cuts it short like a budget, ends the explanation.
 
@@ -160,7 +165,14 @@ def predict_process(
     began = time.monotonic()
     small = problem.X.size * (1 if net is None else net.m) <= PROVED_WORK
     proofs = None if small else min(seconds, PROOF_SECONDS)
-    process = limit(problem, net, max_seconds=seconds, seconds=proofs, weight_decay=weight_decay)
+    process = limit(
+        problem,
+        net,
+        max_seconds=seconds,
+        seconds=proofs,
+        weight_decay=weight_decay,
+        alignment=alignment,
+    )
     if process.ending == "budget" and time.monotonic() - began < seconds:
         raise KeyboardInterrupt
     return process

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from reluflow.arrays import Array, decay_rate, real_number
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
+from reluflow.landscape.align import Alignment
 from reluflow.landscape.bound import MaxG, max_G
 from reluflow.network import Network
 from reluflow.prediction.balance import balance_words
@@ -42,6 +43,7 @@ def limit(
     max_jumps: int = 10_000,
     max_seconds: float | None = None,
     seconds: float | None = None,
+    alignment: Alignment | None = None,
 ) -> JumpProcess:
     r"""The saddle-to-saddle process of gradient flow from ``scale * net`` as scale tends to 0.
 
@@ -84,6 +86,9 @@ def limit(
         the time that is left. ``found`` names what is not proved. Margins that grow on all samples
         of a neuron are not followed far out. By default everything is computed to the end,
         whatever that takes.
+    alignment : Alignment, optional
+        Of :func:`reluflow.align` for the same problem and network, where it is known: neurons
+        are then not followed to their first directions again.
 
     Returns
     -------
@@ -122,10 +127,12 @@ def limit(
     if not 0.0 <= real_number(tie, "tie") < 1.0:
         raise ReluflowError(f"tie is a relative distance from 0 to 1, got {tie!r}: try 1e-9")
     decay = decay_rate(weight_decay)
+    if alignment is not None and net is None:
+        raise ReluflowError("alignment was given without the network it belongs to: give net=")
     if net is not None and directions is not None:
         raise ReluflowError("give either net or directions, not both")
     if net is not None:
-        start = from_network(problem, net)
+        start = from_network(problem, net, alignment=_checked(alignment, problem, net))
     elif directions is not None:
         start = from_directions(problem, directions, signs)
     elif signs is not None:
@@ -146,6 +153,22 @@ def limit(
         stairs.run(max_jumps, tie, tick, quick=seconds is not None)
     left = None if seconds is None else lambda: seconds - (time.monotonic() - began)
     return _result(problem, start, stairs, left)
+
+
+def _checked(alignment: Any, problem: Problem, net: Network) -> Alignment | None:
+    """The alignment of this network, or a sentence."""
+    if alignment is None:
+        return None
+    if not isinstance(alignment, Alignment) or alignment.sign.size != net.m:
+        raise ReluflowError(
+            f"alignment must be that of the {net.m} neurons of net, got {alignment!r}: give "
+            "align(problem, net)"
+        )
+    if alignment.problem is not problem or (alignment.pull != problem.pull).any():
+        raise ReluflowError(
+            "alignment belongs to another problem or pull: give align(problem, net)"
+        )
+    return alignment
 
 
 def _result(
