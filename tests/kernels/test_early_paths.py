@@ -139,7 +139,7 @@ def test_a_ride_in_two_steps_is_a_ride_in_one(d):
         whole, w[0] / np.linalg.norm(w[0], axis=1, keepdims=True), atol=1e-14
     )
     np.testing.assert_allclose(log, size[0] + np.log(np.linalg.norm(w[0], axis=1)), atol=1e-13)
-    _, _, half, first, sides, _ = ride_all(V, s, unknown, X, c, 0.1, hold, 0.0, 1.0, MOST)
+    _, _, half, first, sides, *_ = ride_all(V, s, unknown, X, c, 0.1, hold, 0.0, 1.0, MOST)
     _, _, rest, second, *_ = ride_all(half, s, sides, X, c, 0.1, hold, 0.0, 1.5, MOST)
     np.testing.assert_allclose(rest, whole, atol=1e-10)
     np.testing.assert_allclose(first + second, log, atol=1e-10)

@@ -200,7 +200,9 @@ def _gather(
     spent = [kept_in(place, f"{name}-{settings.key(problem)}") for name in ("limit", "width")]
     process = stages.run(
         "limit process",
-        lambda: predict_process(problem, followed, settings.seconds, decay, spent[0]),
+        lambda: predict_process(
+            problem, followed, settings.seconds, decay, spent[0], alignment=alignment
+        ),
         unfollowed,
     )
     scale = float(net.log_norms.max())

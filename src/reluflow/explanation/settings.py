@@ -11,12 +11,13 @@ import numpy as np
 from reluflow._version import __version__
 from reluflow.arrays import decay_rate
 from reluflow.errors import ReluflowError
+from reluflow.landscape.products import products_pay
 from reluflow.problem import Problem
 from reluflow.runtime.checkpoint import fingerprint
 
 MAX_WEIGHTS = 50_000_000  # of the start
-PATH_WORK = 2e9  # m n^2 d: work of following every neuron through every hyperplane
-ONE_PATH = 1e10  # n^2 d beyond which no path is followed, and directions are only estimated
+PATH_WORK = 5e9  # neurons times kinks times `kink_work`, spent on paths at most
+ONE_PATH = 1e10  # n times `kink_work` beyond which no path is followed
 PROVED_WORK = 2e4  # m n d up to which all that the limit process says is proved
 PROOF_SECONDS = 2.0  # for the process and its proofs beyond that, unless it takes longer itself
 STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
@@ -114,12 +115,17 @@ def has_pull(problem: Problem) -> bool:
 
 def can_follow(problem: Problem, m: int) -> bool:
     """Whether every neuron's path through the hyperplanes is affordable."""
-    return float(m) * problem.n**2 * problem.d <= PATH_WORK
+    return float(m) * problem.n * kink_work(problem) <= PATH_WORK
 
 
 def can_follow_one(problem: Problem) -> bool:
     """Whether the path of a single neuron is affordable: it meets some of n hyperplanes."""
-    return float(problem.n) ** 2 * problem.d <= ONE_PATH
+    return problem.n * kink_work(problem) <= ONE_PATH
+
+
+def kink_work(problem: Problem) -> float:
+    """Operations that a kink on the path of a neuron costs."""
+    return float(problem.n + problem.d if products_pay(problem) else problem.X.size)
 
 
 def can_optimise(problem: Problem) -> bool:

@@ -26,6 +26,7 @@ from reluflow.explanation.settings import (
     can_follow_one,
     can_optimise,
     has_pull,
+    kink_work,
     search_method,
     too_large,
 )
@@ -59,7 +60,7 @@ STAGES = (
     "claims",
 )
 DECAYS = "it is about training without weight decay"
-_AT_ONCE = 2  # neurons followed before the work is looked at
+_AT_ONCE = 10  # neurons followed before the work is looked at
 NO_PULL = "no sample pulls on a silent network, so that nothing is learnt"
 
 
@@ -120,8 +121,8 @@ def why_no_paths(problem: Problem) -> str:
 def follow_neurons(problem: Problem, net: Network, landscape: ExtremalVectors) -> Alignment:
     """Where neurons turn first: all of them, or on large data the first ones of the start.
 
-    Each event of a path costs about n d operations. Neurons are followed a few at a time until
-    `PATH_WORK` is spent, so that the same command follows the same neurons everywhere.
+    Neurons are followed a few at a time until `PATH_WORK` is spent, so that the same command
+    follows the same neurons everywhere.
     """
     from reluflow.landscape.align import align
 
@@ -134,7 +135,7 @@ def follow_neurons(problem: Problem, net: Network, landscape: ExtremalVectors) -
         parts.append(
             align(problem, net.subset(np.arange(first, last)), paths=False, extremal=landscape)
         )
-        spent += float(parts[-1].counts.sum() + _AT_ONCE) * problem.X.size
+        spent += float(parts[-1].counts.sum() + _AT_ONCE) * kink_work(problem)
         first = last
     return join_alignments(parts)
 
@@ -155,6 +156,8 @@ def predict_process(
     seconds: float,
     weight_decay: float = 0.0,
     checkpoint: KeptFile | None = None,
+    *,
+    alignment: Alignment | None = None,
 ) -> JumpProcess:
     """The limit process; Ctrl-C, which cuts it short like a budget, ends the explanation.
 
@@ -167,7 +170,7 @@ def predict_process(
     small = problem.X.size * (1 if net is None else net.m) <= PROVED_WORK
     proofs = None if small else min(seconds, PROOF_SECONDS)
     budget: dict[str, Any] = {"max_seconds": seconds, "seconds": proofs, "checkpoint": checkpoint}
-    process = limit(problem, net, weight_decay=weight_decay, **budget)
+    process = limit(problem, net, weight_decay=weight_decay, alignment=alignment, **budget)
     if process.interrupted:
         raise KeyboardInterrupt
     return process

@@ -15,11 +15,12 @@ import numpy as np
 from reluflow._compiled import njit
 from reluflow.kernels import early_path as path
 from reluflow.kernels.codes import UNRESOLVED, EventKind
-from reluflow.kernels.early_face import Frozen
-from reluflow.kernels.early_path import EVENTS, HIT, OFFSET, UNKNOWN, run
+from reluflow.kernels.early_face import EPS, Frozen
+from reluflow.kernels.early_path import EVENTS, HIT, OFFSET, SNAP, UNKNOWN, Ready, run
 from reluflow.kernels.inner import inlined, inner
 
 KINDS = 1 + len(EventKind)  # the code 0 is not used
+_GATHERED = 8.0  # rounding of products brought along a path, over that of products just made
 SIZE, FOUND = 8, 9  # what is found out about a neuron: as for its path, then its log norm
 
 
@@ -39,6 +40,7 @@ class Data(NamedTuple):
     c: np.ndarray  # (n,)
     leak: float
     floor: float  # "no pull" is measured against the sum of |c_k||x_k|, or this if larger
+    K: np.ndarray | None = None  # (n, n) <x_k, x_i>: kinks then cost n + d instead of n d each
 
 
 class Question(NamedTuple):
@@ -49,6 +51,14 @@ class Question(NamedTuple):
     again: bool  # look for it in a second run where it needs the limit direction
     keep: bool  # keep the events
     most: int  # events of one neuron after which its path counts as unresolved
+
+
+class Prepared(NamedTuple):
+    """Starting points of all neurons as `Ready` has them for one; no rows where K is missing."""
+
+    s: np.ndarray  # (m, n); on return the products with V if there are times
+    D: np.ndarray  # (m, d)
+    P: np.ndarray  # (m, n)
 
 
 class Answer(NamedTuple):
@@ -96,7 +106,7 @@ def _direction_at_end(state, v):
 
 
 @njit(cache=True)
-def _follow(j, starts, data, ask, answer):
+def _follow(j, starts, data, ask, prepared, answer):
     """Follow neurons j, j + 1, ... to their ends, or past the last of the times asked for.
 
     OFFSET counts from the size of the start; when there are times, V and OFFSET are direction of w
@@ -104,27 +114,43 @@ def _follow(j, starts, data, ask, answer):
     ``most`` events more.
     """
     W, a, sides, hold = starts
-    X, c, leak, floor = data
+    X, c, leak, floor, K = data
+    s, D, P = prepared
+    kept = K.shape[0] > 0
     times, value, again, keep, most = ask
     found, V, states, counts, first, log = answer
     (n, d), m = X.shape, a.size
-    xn, w, u, total = np.empty(n), np.empty(d), np.empty(n, np.int64), 0.0
+    xn, w, u, total = np.empty(n), np.empty(d), np.empty(n, np.int8), 0.0
     for k in range(n):
         square = 0.0
-        for i in range(d):
-            square += X[k, i] * X[k, i]
+        if kept:
+            square = K[k, k]
+        else:
+            for i in range(d):
+                square += X[k, i] * X[k, i]
         xn[k] = np.sqrt(square)
         total += abs(c[k]) * xn[k]
-    frozen = Frozen(X, c, leak, xn, max(total, floor))
+    frozen = Frozen(X, c, leak, xn, max(total, floor), K)
+    ready, unknown = Ready(np.empty(0), np.empty(0), np.empty(0)), np.empty(0)
+    # where the last neuron of either sign went: many go there, and their paths are run once then
+    guess = [unknown, unknown]
     while j < m and first[j] + most <= log.shape[0]:
         events = log[first[j] : first[j] + most]
+        aim = guess[1 if a[j] > 0.0 else 0]
         for turn in range(2):  # the second with the limit direction known from the first
+            if turn > 0:
+                aim = V[j].copy()
             b, found[j, SIZE] = _unit(W[j], a[j], w)
             for k in range(n):
                 u[k] = sides[j, k] if sides.shape[0] > 0 else UNKNOWN
-            run(w, b, u, frozen, hold[j], times, states[j], V[j], value, turn > 0, events, found[j])
+            if kept:
+                ready = Ready(s[j], D[j], P[j])
+            goal = (V[j], value, aim)
+            run(w, b, u, frozen, hold[j], times, states[j], goal, ready, events, found[j])
             if not again or found[j, 0] == UNRESOLVED or not np.isnan(found[j, HIT]):
                 break
+        if kept and again:
+            guess[1 if a[j] > 0.0 else 0] = V[j]
         for k in range(n):
             if sides.shape[0] > 0:
                 sides[j, k] = u[k]
@@ -136,6 +162,9 @@ def _follow(j, starts, data, ask, answer):
         if times.size > 0:
             unit, size = _direction_at_end(states[j, times.size - 1], V[j])
             found[j, OFFSET] = unit + found[j, SIZE] + size
+            if kept:
+                for k in range(n):
+                    s[j, k] /= np.exp(size)
         else:
             found[j, OFFSET] += found[j, SIZE]
         j += 1
@@ -149,15 +178,46 @@ def _fixed(x):
     return out
 
 
-def _follow_all(starts, data, ask):
-    """Follow every neuron; ``starts.sides`` of None remembers nothing."""
+def _prepare(starts, data, sides, Z):
+    """Products, sides and forces at the start of all neurons, from products of whole matrices.
+
+    ``sides`` are written. ``Z`` are products of the samples with the rows of W, if known.
+    """
+    n, d = data.X.shape
+    if data.K is None:
+        return Prepared(np.empty((0, n)), np.empty((0, d)), np.empty((0, n)))
+    size = np.maximum(np.abs(starts.a), np.abs(starts.W).max(axis=1, initial=0.0))
+    size = np.where(size > 0.0, size, 1.0)[:, None]  # divided first, as in `_unit`
+    W, a = starts.W / size, starts.a / size[:, 0]
+    norm = np.sqrt(a * a + np.einsum("ji,ji->j", W, W))[:, None]
+    norm[norm == 0.0] = 1.0
+    W = W / norm
+    s = W @ data.X.T if Z is None else Z / size / norm
+    xn = np.sqrt(np.diagonal(data.K))
+    noise = 2.0 * EPS * np.sqrt(np.einsum("ji,ji->j", W, W))[:, None]
+    on = SNAP * noise * xn * (1.0 if Z is None else _GATHERED)
+    clear = (np.abs(s) > on) | (xn == 0.0)
+    sides[...] = np.where(clear, np.where(s > 0.0, 1, -1), np.where(sides == UNKNOWN, 0, sides))
+    D = (np.where(sides > 0, 1.0, np.where(sides < 0, data.leak, 0.0)) * data.c) @ data.X
+    return Prepared(np.ascontiguousarray(s), D, np.ascontiguousarray(D @ data.X.T))
+
+
+def _follow_all(starts, data, ask, Z=None):
+    """Follow every neuron; ``starts.sides`` of None remembers nothing.
+
+    Returns the answer and, where ``data.K`` is given and there are times, X V at the last one.
+    """
     (m, d), n = starts.W.shape, data.X.shape[0]
     W, a, X, c, hold, times = map(
         _fixed, (starts.W, starts.a, data.X, data.c, starts.hold, ask.times)
     )
-    sides = np.empty((0, n), np.int8) if starts.sides is None else starts.sides
+    sides = starts.sides
+    if sides is None:
+        sides = np.full((0 if data.K is None else m, n), UNKNOWN, np.int8)
+    prepared = _prepare(starts, data, sides, Z)
+    K = _fixed(np.empty((0, 0)) if data.K is None else data.K)
     # plain tuples: the types of records take Numba some microseconds more to find out
-    given = (W, a, sides, hold), (X, c, data.leak, data.floor), (times, *ask[1:])
+    given = (W, a, sides, hold), (X, c, data.leak, data.floor, K), (times, *ask[1:])
     answer = Answer(
         found=np.empty((m, FOUND)),
         V=np.empty((m, d)),
@@ -168,11 +228,11 @@ def _follow_all(starts, data, ask):
     )
     j = 0
     while j < m:
-        j = _follow(j, *given, tuple(answer))
+        j = _follow(j, *given, tuple(prepared), tuple(answer))
         if j < m:
             more = np.empty((answer.log.shape[0], 3))
             answer = answer._replace(log=np.concatenate([answer.log, more]))
-    return answer
+    return answer, prepared.s if len(prepared.s) and times.size else None
 
 
 def align_all(
@@ -185,16 +245,18 @@ def align_all(
     value: float,
     keep: bool,
     most: int,
+    K: np.ndarray | None = None,
 ) -> tuple[Any, ...]:
     """Run every neuron to its end; ``most`` bounds the events of one neuron.
 
-    Returns ends, signs, numbers (growth, offset, time of the cosine, time of the last event),
-    limit directions, counts of events by kind, and the events of neuron j (if ``keep``) as rows
-    first[j]:first[j+1] of times, samples and kinds.
+    ``K`` are the products of the samples, where they are at hand. Returns ends, signs, numbers
+    (growth, offset, time of the cosine, time of the last event), limit directions, counts of
+    events by kind, and the events of neuron j (if ``keep``) as rows first[j]:first[j+1] of times,
+    samples and kinds.
     """
-    answer = _follow_all(
+    answer, _ = _follow_all(
         Starts(W, a, None, np.full(len(a), hold)),
-        Data(X, c, leak, 0.0),
+        Data(X, c, leak, 0.0, K),
         Question(np.empty(0), value, True, keep, most),
     )
     found, first = answer.found, answer.first
@@ -214,15 +276,16 @@ def early_all(
     hold: bool,
     times: np.ndarray,
     most: int,
+    K: np.ndarray | None = None,
 ) -> tuple[Any, ...]:
     """States of every neuron at ascending times, and which neurons never move.
 
     Returns W (T, m, d), a (T, m) and log norms (T, m); NaN where a path could not be followed.
     """
     d = W.shape[1]
-    answer = _follow_all(
+    answer, _ = _follow_all(
         Starts(W, a, None, np.full(len(a), hold)),
-        Data(X, c, leak, 0.0),
+        Data(X, c, leak, 0.0, K),
         Question(times, 0.5, False, False, most),
     )
     states, size = answer.states.swapaxes(0, 1), answer.found[:, SIZE]
@@ -241,21 +304,26 @@ def ride_all(
     floor: float,
     t: float,
     most: int,
+    K: np.ndarray | None = None,
+    Z: np.ndarray | None = None,
 ) -> tuple[Any, ...]:
     """Balanced neurons (v, s) after a time t (inf: at their end), sides remembered in U (m, n).
 
     ``hold`` (m,) says who stays at repelling hyperplanes. What counts as no pull is measured
-    against the sum of |c_k||x_k|, or ``floor`` if larger. Returns ends, growths, directions and
-    log|w| (at the end: log|w| - growth t in the limit), sides, times of the last events; NaN
-    where a path is lost.
+    against the sum of |c_k||x_k|, or ``floor`` if larger. ``K`` are the products of the samples
+    and ``Z`` (m, n) those with V, where they are at hand. Returns ends, growths, directions and
+    log|w| (at the end: log|w| - growth t in the limit), sides, times of the last events, and with
+    K the products with the directions at a finite time; NaN where a path is lost.
     """
     times = np.empty(0) if np.isinf(t) else np.full(1, float(t))
     sides = U.copy()
-    answer = _follow_all(
+    answer, Z = _follow_all(
         Starts(V, s, sides, hold),
-        Data(X, c, leak, floor),
+        Data(X, c, leak, floor, K),
         Question(times, 0.5, False, False, most),
+        Z,
     )
     found = answer.found
     ends, growth = found[:, path.END].astype(np.int8), found[:, path.GROWTH].copy()
-    return ends, growth, answer.V, found[:, OFFSET].copy(), sides, found[:, path.LAST].copy()
+    last = found[:, path.LAST].copy()
+    return ends, growth, answer.V, found[:, OFFSET].copy(), sides, last, Z

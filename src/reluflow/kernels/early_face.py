@@ -36,6 +36,7 @@ class Frozen(NamedTuple):
     leak: float
     xn: np.ndarray  # (n,) |x_k|
     total: float  # sum_k |c_k||x_k| or more
+    K: np.ndarray  # (n, n) <x_k, x_i>, or empty: then D and its products are summed at each kink
 
 
 @inner
@@ -108,8 +109,14 @@ def settle(frozen, sa, hold, u, face, nf, slope, branch, D):
     ``face[:nf]`` the samples on the face (u_k = 0). ``slope`` and ``branch`` are written for these
     samples. Returns False if no consistent choice was found.
     """
-    X, c, leak, xn, total = frozen
-    cone_gradient(X, c, leak, u, D)
+    cone_gradient(frozen.X, frozen.c, frozen.leak, u, D)
+    return settle_face(frozen, sa, hold, u, face, nf, slope, branch, D)
+
+
+@inner
+def settle_face(frozen, sa, hold, u, face, nf, slope, branch, D):
+    """:func:`settle` where D holds the gradient off the face; the face's part is added to it."""
+    X, c, leak, xn, total, K = frozen
     if nf == 0:
         return True
     if nf == 1:
@@ -136,7 +143,7 @@ def settle(frozen, sa, hold, u, face, nf, slope, branch, D):
         if ties[f] == 0:
             leads[heads] = k
             heads += 1
-    merged = Frozen(X, tied, leak, xn, total)
+    merged = Frozen(X, tied, leak, xn, total, K)
     agreed = _settle_distinct(merged, sa, hold, u, leads, heads, slope, branch, D)
     for f in range(nf):
         if ties[f] != 0:
@@ -156,7 +163,7 @@ def _settle_distinct(frozen, sa, hold, u, face, nf, slope, branch, D):
     attracting ones stay in the box, where the least norm has the right slopes for them. Nothing
     forbids a cycle of such changes, hence the bound on the rounds.
     """
-    X, c, leak, xn, total = frozen
+    X, c, leak, xn, total, _ = frozen
     d = X.shape[1]
     base, sum_ = np.empty(d), np.empty(d)
     for i in range(d):

@@ -33,7 +33,8 @@ from reluflow.kernels.codes import (
     STILL,
     UNRESOLVED,
 )
-from reluflow.kernels.early_face import EPS, PARALLEL, products, settle
+from reluflow.kernels.early_face import EPS, PARALLEL, products, settle, settle_face
+from reluflow.kernels.early_force import Force, add_sample, renew, slope_of, speeds
 from reluflow.kernels.early_piece import (
     growing_part,
     growth_to_cosine,
@@ -48,8 +49,17 @@ from reluflow.kernels.vectors import along
 SNAP = 32.0  # in units of the tracked rounding error of w: what counts as lying on a hyperplane
 
 UNKNOWN = 2  # a side that nobody remembers
+_RENEWED = 512  # kinks after which sums that are kept up to date are taken anew
 # what is found out about a path
 END, GROWTH, SIDE, OFFSET, HIT, PIECES, EVENTS, LAST = 0, 1, 2, 3, 4, 5, 6, 7
+
+
+class Ready(NamedTuple):
+    """What is known of a neuron where the products of the samples are at hand; else empty."""
+
+    s: np.ndarray  # (n,) <w, x_k>; products with the direction at the last time are written to it
+    D: np.ndarray  # (d,) the gradient over the samples off the face
+    P: np.ndarray  # (n,) <D, x_k>
 
 
 class Place(NamedTuple):
@@ -126,21 +136,68 @@ def _update_hit(hit, t, w, e, v, value, p, a, J, r, delta):
 
 
 @inlined
-def _find_sides(X, c, leak, xn, w, noise, u, s, mode):
+def _find_sides(frozen, w, noise, ready, u, s, mode):
     """Sides at the start from the products, remembered or on the hyperplane where these are lost.
 
-    Returns G(w).
+    Returns G(w). Where the products are ``ready`` the sides are as well.
     """
-    G = 0.0
-    products(X, w, s)
+    X, c, leak, xn, _, K = frozen
+    kept, G = K.shape[0] > 0, 0.0
+    if kept:
+        for k in range(s.size):
+            s[k] = ready.s[k]
+    else:
+        products(X, w, s)
     for k in range(s.size):
-        if xn[k] == 0.0 or abs(s[k]) > SNAP * noise * xn[k]:
+        if not kept and (xn[k] == 0.0 or abs(s[k]) > SNAP * noise * xn[k]):
             u[k] = 1 if s[k] > 0.0 else -1
         elif u[k] == UNKNOWN or u[k] == 0:
             u[k] = 0
             mode[k] = -1
         G += c[k] * s[k] * (1.0 if s[k] > 0.0 else leak)
     return G
+
+
+@inlined
+def _first_force(frozen, ready):
+    """The force that is ready, to be kept up to date; of no size where nothing is."""
+    n, d = (ready.P.size, ready.D.size) if frozen.K.shape[0] > 0 else (0, 0)
+    force = Force(np.empty(d), np.empty(n), np.zeros(d), np.zeros(n))
+    for i in range(d):
+        force.D[i] = ready.D[i]
+    for k in range(n):
+        force.P[k] = ready.P[k]
+    return force
+
+
+@inlined
+def _find_gradient(frozen, force, sa, hold, u, face, nf, slope, branch, D):
+    """Resolve the face as `settle` does, with the force where it is kept up to date."""
+    if frozen.K.shape[0] == 0:
+        return settle(frozen, sa, hold, u, face, nf, slope, branch, D)
+    for i in range(D.size):
+        D[i] = force.D[i]
+    agreed = settle_face(frozen, sa, hold, u, face, nf, slope, branch, D)
+    for f in range(nf):
+        add_sample(force, frozen, face[f], slope_of(u[face[f]], frozen.leak))
+    return agreed
+
+
+@inlined
+def _find_speeds(frozen, force, per, u, face, nf, slope, e, out):
+    """Write <e, x_k>, e = per * D, into out."""
+    if frozen.K.shape[0] == 0:
+        products(frozen.X, e, out)
+    else:
+        speeds(force, frozen, per, u, face, nf, slope, out)
+
+
+@inlined
+def _save_products(s, speed, p, e, w, shift, out):
+    """Products of the samples with the state w = e^-shift (rest + p1 e) within a piece."""
+    p1, factor = along(w, e), np.exp(-shift)
+    for k in range(out.size):
+        out[k] = (s[k] - p * speed[k]) * factor + p1 * speed[k]
 
 
 @inlined
@@ -189,9 +246,9 @@ def _end_of_piece(u, s, speed, xn, total, r, p, J, radial):
     if not radial:
         for k in range(u.size):
             if u[k] * speed[k] < -PARALLEL * total * xn[k] / r:
-                reach = max(0.0, u[k] * s[k]) / abs(speed[k])
-                if reach < delta * (1.0 - SNAP * EPS):
-                    delta, who, final = reach, k, False
+                reach = max(0.0, u[k] * s[k])
+                if reach < delta * (1.0 - SNAP * EPS) * abs(speed[k]):
+                    delta, who, final = reach / abs(speed[k]), k, False
     if final and why != GROWS:
         delta = np.inf  # reached only in the limit
     return delta, why, who, final
@@ -216,18 +273,21 @@ def _pass_zero(frozen, sa, hold, t, at, e, D, log, found):
 
 
 @inlined
-def _join_face(u, was, s, speed, xn, total, r, who, noise, short):
+def _join_face(frozen, force, u, was, s, speed, r, who, noise, short):
     """Put the samples reached by the piece on the face: the one it ended at and those beside it.
 
     Two hyperplanes met at once differ by rounding. One that is near joins if the neuron was coming
     to it, or if the piece was too ``short`` to tell (or w = 0, where all are near).
     """
+    xn, total = frozen.xn, frozen.total
     for k in range(u.size):
         if u[k] == 0 or xn[k] == 0.0:
             continue
         near = abs(s[k]) <= SNAP * noise * xn[k]
         coming = u[k] * speed[k] < -PARALLEL * total * xn[k] / r
         if k == who or (near and (coming or short or noise == 0.0)):
+            if frozen.K.shape[0] > 0:
+                add_sample(force, frozen, k, -slope_of(u[k], frozen.leak))
             was[k], u[k] = u[k], 0
 
 
@@ -243,9 +303,13 @@ def _samples_on_face(u, face):
 
 
 @inlined
-def _divide(x, by):
-    for i in range(x.size):
-        x[i] /= by
+def _move_products(X, w, delta, speed, factor, kept, s):
+    """Products with w = factor * (w before) + delta * e."""
+    if kept:
+        for k in range(s.size):
+            s[k] = factor * s[k] + delta * speed[k]
+    else:
+        products(X, w, s)
 
 
 @inlined
@@ -256,6 +320,25 @@ def _asymptote(why, t, size_log, p, a, J, r, side):
     if why == SHRINKS:
         return -r, size_log + np.log(-p) + r * t
     return 0.0, size_log + np.log(side)
+
+
+@inlined
+def _is_same(v, aim):
+    """Whether two unit vectors differ by rounding alone."""
+    gap = 0.0
+    for i in range(v.size):
+        gap = max(gap, abs(v[i] - aim[i]))
+    return gap <= 1e-13
+
+
+@inlined
+def _limit_direction(why, e, rest, side, v):
+    """Write the limit direction of a path into v: along or against e, or what stays aside."""
+    for i in range(v.size):
+        if why == RESTS:
+            v[i] = rest[i] / side if side > 0.0 else 0.0
+        else:
+            v[i] = e[i] if why == GROWS else -e[i]
 
 
 @inlined
@@ -278,8 +361,19 @@ def _save(states, nt, w, a, log_norm):
     states[nt, d], states[nt, d + 1] = a, log_norm
 
 
+@inlined
+def _come_to_rest(w, sa, a, size, size_log, times, nt, states, s, ready):
+    """Write the state of a neuron on which nothing pulls at the times that are left."""
+    for i in range(nt, times.size):
+        _save(states, i, w, sa * a, size_log)
+    if times.size > 0:
+        for k in range(ready.s.size):
+            ready.s[k] = s[k]
+    return size_log + np.log(size) if size > 0.0 else -np.inf
+
+
 @inner
-def run(w, a, u, frozen, hold, times, states, v, value, known, log, found):
+def run(w, a, u, frozen, hold, times, states, goal, ready, log, found):
     """Follow one neuron from (w, a), |w|^2 + a^2 = 1, to the end or past the last time to save.
 
     Parameters
@@ -288,20 +382,22 @@ def run(w, a, u, frozen, hold, times, states, v, value, known, log, found):
     u : int8 array (n,), overwritten
         Sides of the hyperplanes: -1, 0 (on it), 1, or `UNKNOWN`. Read where <w, x_k> is lost in
         rounding (unknown: on it); on return the sides at the end.
-    frozen : Frozen
+    frozen, ready : Frozen, Ready
     hold : whether to stay at branches
     times, states : ascending times, and w, a, log norm at them (rows of d + 2), written
-    v : array (d,), the limit direction: read if ``known``, else written
-    value, known : the cosine with v whose time is asked for, and whether v is known
+    goal : limit direction v (d,), written; the cosine with it whose time is asked for; what v is
+        thought to be (d,), or an empty array
     log : array (most, 3), filled with events; no path has more of them, or more pieces
     found : array (8,), written
-        A HIT of NaN needs a second run with ``known``.
+        A HIT of NaN needs a second run in which v is known.
     """
-    X, c, leak, xn, total = frozen
+    X, total = frozen.X, frozen.total
+    v, value, aim = goal
+    kept, known = frozen.K.shape[0] > 0, aim.size > 0
     n, d = X.shape
     D, e, rest, out = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    s, speed = np.empty(n), np.empty(n)  # <w, x_k>, <e, x_k>
-    slope, branch = np.empty(n), np.zeros(n, np.int64)
+    s, speed, slope = np.empty(n), np.empty(n), np.empty(n)  # <w, x_k>, <e, x_k>, on the face
+    branch = np.zeros(n, np.int64)
     was, mode, face = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.int64)
     t, size_log, hit, last, nt, pieces = 0.0, 0.0, np.nan, 0.0, 0, 0
     found[EVENTS] = 0.0
@@ -312,31 +408,27 @@ def run(w, a, u, frozen, hold, times, states, v, value, known, log, found):
     gap = (a - size) * (a + size)  # a^2 - |w|^2, conserved [BF24, Lemma 1]
     if abs(a - size) <= 8.0 * EPS * a:
         gap = 0.0
-    G = _find_sides(X, c, leak, xn, w, noise, u, s, mode)
+    G = _find_sides(frozen, w, noise, ready, u, s, mode)
+    force = _first_force(frozen, ready)
     still = False
     if a == 0.0:  # a' = G(w) gives the outer weight its sign, or w is at rest
         still = abs(G) <= PARALLEL * total * size
         sa = 1.0 if G > 0.0 else -1.0
     end, growth, offset = UNRESOLVED, 0.0, np.nan
     while found[EVENTS] < log.shape[0] and pieces < log.shape[0]:
-        r = 0.0
+        r, nf = 0.0, np.int64(0)
         if not still:
             nf = _samples_on_face(u, face)
-            agreed = settle(frozen, sa, hold, u, face, nf, slope, branch, D)
+            agreed = _find_gradient(frozen, force, sa, hold, u, face, nf, slope, branch, D)
             _note_face(t, hold, u, was, mode, branch, face, nf, log, found)
             if not agreed:
                 break
             r = np.sqrt(along(D, D))
         size = np.sqrt(along(w, w))
         if r <= PARALLEL * total:  # nothing pulls: stays where it is
-            end = _rests(leak, u)
-            offset = size_log + np.log(size) if size > 0.0 else -np.inf
-            while nt < times.size:
-                _save(states, nt, w, sa * a, size_log)
-                nt += 1
-            if not known:
-                for i in range(d):
-                    v[i] = w[i] / size if size > 0.0 else 0.0 * w[i]
+            end = _rests(frozen.leak, u)
+            offset = _come_to_rest(w, sa, a, size, size_log, times, nt, states, s, ready)
+            _limit_direction(RESTS, e, w, size, v)
             if pieces == 0 or (known and np.isnan(hit)):
                 hit = t
             if a == 0.0:
@@ -344,34 +436,33 @@ def run(w, a, u, frozen, hold, times, states, v, value, known, log, found):
             break
         pieces += 1
         p, J, radial = _split(w, sa, D, r, gap, noise, e, rest)
-        products(X, e, speed)
-        delta, why, who, final = _end_of_piece(u, s, speed, xn, total, r, p, J, radial)
+        _find_speeds(frozen, force, sa / r, u, face, nf, slope, e, speed)
+        delta, why, who, final = _end_of_piece(u, s, speed, frozen.xn, total, r, p, J, radial)
         a1 = 0.0 if who < 0 and why == SIGN else outer_after(p, a, J, delta)
         dt = np.inf if final else time_to(p, a, J, r, delta, a1)
         while nt < times.size and times[nt] <= t + dt:
             at1, shift = state_after(w, rest, e, p, a, J, r, times[nt] - t, out)
             _save(states, nt, out, sa * at1, size_log + shift)
             nt += 1
+            if kept and nt == times.size:
+                _save_products(s, speed, p, e, out, shift, ready.s)
         if final:
             end = why
             side = np.sqrt(along(rest, rest))
             growth, offset = _asymptote(why, t, size_log, p, a, J, r, side)
-            if not known:
-                for i in range(d):
-                    v[i] = e[i] if why == GROWS else (-e[i] if why == SHRINKS else rest[i] / side)
+            _limit_direction(why, e, rest, side, v)
             if known or along(w, v) < value * size or size == 0.0 or pieces == 1:
                 hit = _update_hit(hit, t, w, e, v, value, p, a, J, r, delta)
             break
         if nt == times.size and nt > 0:
             break
         if known:
-            hit = _update_hit(hit, t, w, e, v, value, p, a, J, r, delta)
+            hit = _update_hit(hit, t, w, e, aim, value, p, a, J, r, delta)
         # move to the end of the piece
         a = a1
-        t += dt
-        last = t
+        t = last = t + dt
         short = delta <= SNAP * noise
-        noise += 4.0 * EPS * (size + delta)
+        noise += (8.0 if kept else 4.0) * EPS * (size + delta)
         for i in range(d):
             w[i] += delta * e[i]
         passed = False
@@ -382,17 +473,21 @@ def run(w, a, u, frozen, hold, times, states, v, value, known, log, found):
             noise = 0.0
             at = Place(w, u, s, was, mode, face, slope, branch)
             passed = _pass_zero(frozen, sa, hold, t, at, e, D, log, found)
-        products(X, w, s)
-        if not passed:
-            _join_face(u, was, s, speed, xn, total, r, who, noise, short)
         # back to norm 1; the conserved a^2 - |w|^2 scales with it
         size = np.sqrt(along(w, w) + a * a)
-        _divide(w, size)
-        _divide(s, size)
+        for i in range(d):
+            w[i] /= size
         a /= size
         noise /= size
         gap /= size * size
         size_log += np.log(size)
+        renewed = pieces % _RENEWED == 0 or why == ORIGIN
+        _move_products(X, w, delta / size, speed, 1.0 / size, kept and not renewed, s)
+        if not passed:
+            _join_face(frozen, force, u, was, s, speed, r, who, noise, short)
+        if kept and renewed:
+            renew(force, frozen, u)
     found[END], found[GROWTH], found[SIDE], found[OFFSET] = end, growth, sa, offset
-    found[HIT], found[PIECES], found[LAST] = hit, pieces, last
+    found[HIT] = hit if not known or _is_same(v, aim) else np.nan
+    found[PIECES], found[LAST] = pieces, last
     found[EVENTS] = min(found[EVENTS], float(log.shape[0]))

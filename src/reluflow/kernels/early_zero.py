@@ -28,7 +28,7 @@ def leave_zero(frozen, sa, hold, u, e, slope, branch, D):
     sides. Returns False, with u as it was, where w is driven back into zero or no path is found;
     True also where nothing pulls behind zero, so that w stays there.
     """
-    X, _, _, xn, total = frozen
+    X, _, _, xn, total, _ = frozen
     n, d = X.shape
     q, way = np.empty(d), np.empty(d)
     s, speed = np.empty(n), np.empty(n)

@@ -15,6 +15,7 @@ from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.kernels.codes import EVENT_NAMES, Destination, EventKind, PathEnd
 from reluflow.landscape.early import branch_rule, frozen_pull, most_events
+from reluflow.landscape.products import sample_products
 from reluflow.network import Network
 from reluflow.problem import Problem
 
@@ -304,6 +305,7 @@ def align(
         float(cosine),
         bool(paths),
         most_events(problem.n),
+        sample_products(problem),
     )
     growth, offset, time, last = numbers
     with np.errstate(invalid="ignore"):

@@ -11,6 +11,7 @@ from reluflow.arrays import Array
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.landscape.canonical import as_pull
+from reluflow.landscape.products import sample_products
 from reluflow.network import Network
 from reluflow.problem import Problem
 
@@ -117,7 +118,15 @@ def early(
     if times.size == 0:
         return []
     W, a, log, moves = early_all(
-        net.W, net.a, problem.X, c, problem.leak, hold, times[order], most_events(problem.n)
+        net.W,
+        net.a,
+        problem.X,
+        c,
+        problem.leak,
+        hold,
+        times[order],
+        most_events(problem.n),
+        sample_products(problem),
     )
     lost = np.flatnonzero(np.isnan(log).any(axis=0))
     if lost.size:

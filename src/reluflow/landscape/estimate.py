@@ -13,7 +13,7 @@ from reluflow.problem import Problem
 ENTRIES = 300_000  # entries of X beyond which directions are estimated
 _WORK = 6e8  # starts times entries of X
 _MOST, _LEAST = 64, 8  # starts
-_ROUNDS = 100
+_ROUNDS, _POLISHED = 100, 50
 _STEADY = 1e-6  # relative rise of G below which a direction has arrived
 _SAME = 0.99  # cosine from which two ends count as one direction
 
@@ -22,7 +22,7 @@ def estimated_directions(problem: Problem, net: Network) -> ExtremalVectors:
     """Ends of the ascent of s_j G from neurons of the start, those close together merged.
 
     The step is w + h D/|D|, normalised; h doubles while G rises and falls to a quarter otherwise.
-    Ends in a kink are approximate; nothing is verified and ``exact`` is False.
+    Ends in a kink are approximate, others to rounding; nothing is verified, ``exact`` is False.
     ``basin_fractions`` are the shares of the starts, of positive and of negative neurons, that
     end there; what is missing to 1 ends where G does not pull (dead neurons).
     """
@@ -45,7 +45,8 @@ def estimated_directions(problem: Problem, net: Network) -> ExtremalVectors:
         total = max(int((sign == s).sum()), 1)
         for k in range(len(kept)):
             shares[k, column] = np.sum((home == k) & (sign == s)) / total
-    vectors = W[kept].reshape(-1, problem.d)
+    vectors = _polish(problem, W[kept].reshape(-1, problem.d), sign[kept])
+    value[kept] = sign[kept] * G(problem, vectors)
     return ExtremalVectors(
         vectors=vectors,
         values=sign[kept] * value[kept],
@@ -60,6 +61,21 @@ def estimated_directions(problem: Problem, net: Network) -> ExtremalVectors:
         exact=False,
         method="ascent, estimated",
     )
+
+
+def _polish(problem: Problem, W: Array, sign: Array) -> Array:
+    """Rows W replaced by s D/|D| while that raises s G: an end off all kinks is then exact."""
+    value = sign * G(problem, W)
+    for _ in range(_POLISHED):
+        slopes = np.where(W @ problem.X.T > 0.0, 1.0, problem.leak)
+        D = sign[:, None] * ((slopes * problem.pull) @ problem.X)
+        V = D / np.maximum(np.linalg.norm(D, axis=1, keepdims=True), 1e-300)
+        new = sign * G(problem, V)
+        better = new > value
+        if not better.any():
+            break
+        W, value = np.where(better[:, None], V, W), np.maximum(new, value)
+    return W
 
 
 def _climb_samples(problem: Problem, W: Array, sign: Array) -> Array:

@@ -11,7 +11,7 @@ metric is the flow's own limit up to second order in the distance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import block_diag, null_space
@@ -20,6 +20,7 @@ from scipy.optimize import linprog
 from reluflow.arrays import Array, Mask
 from reluflow.landscape.alignment import D
 from reluflow.prediction.crew import NO_PULL, Crew
+from reluflow.prediction.large import ENTRIES, newton
 
 ON = 1e-10  # |<v, x_k>| <= ON |x_k|: the neuron lies on the hyperplane
 _RANK = 1e-11  # singular values below this, relative, are flat directions
@@ -157,7 +158,7 @@ def polish(crew: Crew, far: Mask | None = None) -> Polished | None:
     if aside.any():
         size = np.where(aside, np.linalg.norm(u, axis=1), size)
         found = np.where(aside[:, None], u, found)
-    there = replace(acting, V=acting.s[:, None] * found / size[:, None], log=0.5 * np.log(size))
+    there = acting.at(acting.s[:, None] * found / size[:, None], 0.5 * np.log(size))
     c = clean_pull(crew, problem.pull_at(f))
     if far is not None:
         c[far] = 0.0
@@ -168,6 +169,28 @@ def polish(crew: Crew, far: Mask | None = None) -> Polished | None:
     gradient = np.linalg.norm(D(problem, there.V, c, tol=ON), axis=1)
     residual = float(gradient.max() / problem.total_pull) if len(gradient) else 0.0
     return Polished(there, c, distance, residual, same, flat, linear)
+
+
+def _polish_large(core: Crew, far: Mask) -> Polished | None:
+    """As :func:`polish`, for data too large for systems of all weights.
+
+    Only a point within `_NEAR_UNIQUE` is found. The flow around it is taken to be that along the
+    way to it, one mode at its mean rate.
+    """
+    acting, problem = core.acting, core.problem
+    there = newton(acting, far, _NEAR_UNIQUE)
+    if there is None:
+        return None
+    found, _, way, rate, c = there
+    size = np.linalg.norm(found, axis=1)
+    at = acting.at(acting.s[:, None] * found / size[:, None], 0.5 * np.log(size))
+    u = (acting.s * np.exp(2.0 * acting.log))[:, None] * acting.V
+    c = np.where(far, 0.0, clean_pull(core, c))
+    h = np.where(far, 0.0, problem.weight * problem.loss.bend(acting.outputs(), problem.y))
+    linear = Linear(np.array([rate]), np.eye(1), -(h * way)[:, None], np.array([-1.0]))
+    residual = float(np.linalg.norm(D(problem, at.V, c, tol=ON), axis=1).max(initial=0.0))
+    residual /= problem.total_pull
+    return Polished(at, c, _distance(found, u), residual, keeps_sides(at), False, linear)
 
 
 def polish_penalised(crew: Crew) -> Polished | None:
@@ -197,7 +220,7 @@ def polish_penalised(crew: Crew) -> Polished | None:
         if step and np.abs(columns @ z).max() <= 4e-16 * np.abs(x).max():
             break
         x, start = x + columns @ z, start - z
-    there = replace(acting, V=acting.s[:, None] * unit, log=0.5 * np.log(size))
+    there = acting.at(acting.s[:, None] * unit, 0.5 * np.log(size))
     aside = bool((np.einsum("ji,ji->j", found, u) <= 0.0).any())
     c = problem.pull_at(f)
     values, vectors = np.linalg.eigh(0.5 * (S + S.T))
@@ -356,7 +379,8 @@ def arrival(
             far |= growing
         if far.all():
             return Arrival(None, leaving, far)
-        found = polish(core, far)
+        large = len(core.s) * core.problem.X.size > ENTRIES
+        found = _polish_large(core, far) if large else polish(core, far)
     if found is None or not found.same or found.residual > 1e-10:
         return None
     if found.distance > _NEAR:
@@ -375,7 +399,7 @@ def _tail_keeps_pattern(core: Crew, found: Polished) -> bool:
     start = np.exp(2.0 * a.log)[:, None] * a.V
     end = np.exp(2.0 * b.log)[:, None] * b.V
     way = ((1 - share) * start + share * end for share in np.linspace(0.0, 1.0, 9))
-    return all(keeps_sides(replace(a, V=w / np.linalg.norm(w, axis=1)[:, None])) for w in way)
+    return all(keeps_sides(a.at(w / np.linalg.norm(w, axis=1)[:, None], a.log)) for w in way)
 
 
 def ride_tail(riding: Crew, t: float, found: Polished) -> tuple[Crew, float]:

@@ -16,10 +16,12 @@ import numpy as np
 from reluflow.arrays import Array, Indices, Mask, Sides
 from reluflow.kernels.codes import STILL, UNRESOLVED
 from reluflow.landscape.early import most_events
+from reluflow.landscape.products import sample_products
 from reluflow.problem import Problem
 
 NO_PULL = 7e-13  # |D| below this times the first sum of |c_k||x_k| is no pull
 NO_RATE = 1e-10  # rates below this times the first sum of |c_k||x_k| are zero
+_LARGE = 100_000  # entries of X from which products of the samples are used on short ways too
 _PARALLEL = 7e-15  # the same in the kernels, against the sum they are given
 
 
@@ -75,6 +77,7 @@ class Crew:
     n_active: int
     floor: float
     decay: float = 0.0
+    Z: Array | None = None  # V X^T where it is known
 
     @classmethod
     def of(
@@ -108,8 +111,14 @@ class Crew:
             s=self.s[index],
             log=self.log[index],
             U=self.U[index],
+            Z=None if self.Z is None else self.Z[index],
             n_active=n_active,
         )
+
+    def at(self, V: Array, log: Array) -> Crew:
+        """The same neurons with other directions and log norms."""
+        Z = None if self.Z is None else V @ self.problem.X.T
+        return replace(self, V=V, log=log, Z=Z)
 
     @property
     def acting(self) -> Crew:
@@ -128,6 +137,7 @@ class Crew:
             V=np.vstack([acting.V, riding.V]),
             log=np.concatenate([acting.log, riding.log]),
             U=np.vstack([acting.U, riding.U]),
+            Z=None,
         )
 
     def change_since(self, old: Crew) -> float:
@@ -137,7 +147,7 @@ class Crew:
     def outputs(self) -> Array:
         """f(x_k), made by the active neurons."""
         k = self.n_active
-        z = self.problem.X @ self.V[:k].T
+        z = self.problem.X @ self.V[:k].T if self.Z is None else self.Z[:k].T
         with np.errstate(over="ignore", invalid="ignore"):  # a trial step may go too far
             size = self.s[:k] * np.exp(2.0 * self.log[:k])
             return np.maximum(z, self.problem.leak * z) @ size
@@ -156,20 +166,22 @@ class Crew:
 
         The growth has all its digits where log norms themselves are too large to show it.
         """
-        _, _, V, log, U, _ = self._ride(c, t)
+        _, _, V, log, U, _, Z = self._ride(c, t)
         if self.decay:
             log = log - self.decay * t
-        return replace(self, V=V, log=self.log + log, U=U), log
+        return replace(self, V=V, log=self.log + log, U=U, Z=Z), log
 
     def settle(self, c: Array) -> Settled:
         """Limit directions and rates of everybody under the constant pull c."""
-        ends, rates, V, offsets, U, last = self._ride(c, np.inf)
+        ends, rates, V, offsets, U, last, _ = self._ride(c, np.inf)
         if self.decay:
             rates = rates - self.decay
         times = settling_times(last, rates)
         return Settled(V, rates, offsets + self.log, ends == STILL, ends == UNRESOLVED, U, times)
 
-    def _ride(self, c: Array, t: float) -> tuple[Sides, Array, Array, Array, Sides, Array]:
+    def _ride(
+        self, c: Array, t: float
+    ) -> tuple[Sides, Array, Array, Array, Sides, Array, Array | None]:
         # active neurons leave a hyperplane that comes to repel: they are pressed against it from
         # the side of vanishing slope, so that staying is the exception
         from reluflow.kernels.early import ride_all
@@ -177,7 +189,9 @@ class Crew:
         p = self.problem
         hold = np.arange(len(self.s)) >= self.n_active
         most = most_events(p.n)
-        ends, rates, V, offsets, U, last = ride_all(
-            self.V, self.s, self.U, p.X, c, p.leak, hold, self.floor, t, most
+        # on short ways through few kinks what is made ready would cost more than it saves
+        products = sample_products(p) if np.isinf(t) or p.X.size > _LARGE else None
+        ends, rates, V, offsets, U, last, Z = ride_all(
+            self.V, self.s, self.U, p.X, c, p.leak, hold, self.floor, t, most, products, self.Z
         )
-        return ends, rates, V, offsets, U, last
+        return ends, rates, V, offsets, U, last, Z

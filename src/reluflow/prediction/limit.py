@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from reluflow.arrays import Array, decay_rate, real_number
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
+from reluflow.landscape.align import Alignment
 from reluflow.landscape.bound import MaxG, max_G
 from reluflow.network import Network
 from reluflow.prediction.balance import balance_words
@@ -47,6 +48,7 @@ def limit(
     max_seconds: float | None = None,
     seconds: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    alignment: Alignment | None = None,
 ) -> JumpProcess:
     r"""The saddle-to-saddle process of gradient flow from ``scale * net`` as scale tends to 0.
 
@@ -93,6 +95,9 @@ def limit(
     checkpoint : path, optional
         File that remembers what is spent of these budgets: the same call after a kill repeats what
         was decided by the clock and has the rest of them, not fresh ones. Removed at the end.
+    alignment : Alignment, optional
+        Of :func:`reluflow.align` for the same problem and network, where it is known: neurons
+        are then not followed to their first directions again.
 
     Returns
     -------
@@ -134,10 +139,12 @@ def limit(
     problem.check_kinks("limit")
     if not 0.0 <= real_number(tie, "tie") < 1.0:
         raise ReluflowError(f"tie is a relative distance from 0 to 1, got {tie!r}: try 1e-9")
+    if alignment is not None and net is None:
+        raise ReluflowError("alignment was given without the network it belongs to: give net=")
     if net is not None and directions is not None:
         raise ReluflowError("give either net or directions, not both")
     if net is not None:
-        start = from_network(problem, net)
+        start = from_network(problem, net, alignment=_checked(alignment, problem, net))
     elif directions is not None:
         start = from_directions(problem, directions, signs)
     elif signs is not None:
@@ -172,6 +179,22 @@ def _lateness(clock: Clock, seconds: float | None) -> Callable[[float], bool] | 
     if seconds is None:
         return None
     return lambda needed: clock.decide(lambda spent: spent + needed >= seconds)
+
+
+def _checked(alignment: Any, problem: Problem, net: Network) -> Alignment | None:
+    """The alignment of this network, or a sentence."""
+    if alignment is None:
+        return None
+    if not isinstance(alignment, Alignment) or alignment.sign.size != net.m:
+        raise ReluflowError(
+            f"alignment must be that of the {net.m} neurons of net, got {alignment!r}: give "
+            "align(problem, net)"
+        )
+    if alignment.problem is not problem or (alignment.pull != problem.pull).any():
+        raise ReluflowError(
+            "alignment belongs to another problem or pull: give align(problem, net)"
+        )
+    return alignment
 
 
 def _result(

@@ -10,7 +10,6 @@ pull it found.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -23,6 +22,7 @@ _AT = 1e-9  # |<v, x_k>| over |x_k| of a neuron that moves along a hyperplane at
 _WEAK = 1e-6  # pull, over the first, of a sample that may be crossed unnoticed from so near
 _NEAR = 1e-10  # distance, of slopes too, before a kink at which the leg ends
 _LOOKS = 3000  # velocities of one leg, and 50 for each unknown: what needs more is rough
+_JACOBIAN = 2e8  # work of one Jacobian, n times unknowns squared, beyond which none is made
 _PARTS = 2  # pieces of constant pull for the tracers in one step of the solver
 
 
@@ -95,15 +95,17 @@ class _Stretch:
     def at(self, x: Array) -> Crew:
         w = x.reshape(self.crew.V.shape)
         length = np.sqrt(np.einsum("ji,ji->j", w, w))
-        return replace(self.crew, V=w / length[:, None], log=np.log(length))
+        return self.crew.at(w / length[:, None], np.log(length))
 
 
 def smooth_leg(crew: Crew, span: float) -> tuple[list[tuple[float, Crew]], Crew] | None:
     """Follow a crew for a time ``span`` or up to the next kink.
 
     Returns times and active neurons on the way and the crew at the end, None if a kink is at
-    hand.
+    hand or the system is too large for a stiff solver.
     """
+    if crew.problem.n * float(crew.n_active * crew.problem.d) ** 2 > _JACOBIAN:
+        return None
     stretch = _Stretch(crew)
     x = stretch.start()
     first = stretch.to_kinks(x) if np.isfinite(x).all() else np.zeros(1)

@@ -11,9 +11,11 @@ from scipy.spatial import KDTree
 
 from reluflow.arrays import Array, Mask, Sides
 from reluflow.errors import ReluflowError
-from reluflow.kernels.codes import BRANCH, GROWS, RESTS, SHRINKS, UNRESOLVED
+from reluflow.kernels.codes import GROWS, RESTS, SHRINKS, UNRESOLVED
+from reluflow.landscape.align import Alignment, align
 from reluflow.landscape.early import most_events
 from reluflow.landscape.extremal import extremal_vectors
+from reluflow.landscape.products import sample_products
 from reluflow.network import Network
 from reluflow.prediction.crew import settling_times
 from reluflow.prediction.staircase import Jump, Unit, rounded_rate
@@ -84,32 +86,28 @@ class Start:
     weights: Array | None = None
 
 
-def from_network(problem: Problem, net: Network, view: str = "this network") -> Start:
-    """Settle the neurons of a network on the landscape of the silent network."""
-    from reluflow.kernels.early import align_all
+def from_network(
+    problem: Problem,
+    net: Network,
+    view: str = "this network",
+    alignment: Alignment | None = None,
+) -> Start:
+    """Settle the neurons of a network on the landscape of the silent network.
 
-    net.check_fits(problem.d)
-    ends, sign, numbers, V, counts, _ = align_all(
-        net.W,
-        net.a,
-        problem.X,
-        np.array(problem.pull),
-        problem.leak,
-        True,
-        0.5,
-        False,
-        most_events(problem.n),
-    )
+    ``alignment`` is where they settle, if that is known.
+    """
+    settled = align(problem, net, paths=False) if alignment is None else alignment
+    ends, sign, V = settled.ends, settled.sign, settled.direction
     largest = net.log_norms.max()
-    K = numbers[1] + net.log_factors - (largest if np.isfinite(largest) else 0.0)
+    K = settled.log_offset - (largest if np.isfinite(largest) else 0.0)
     unit = problem.total_pull
-    rates = np.array([rounded_rate(rate, unit) for rate in numbers[0]])
+    rates = np.array([rounded_rate(rate, unit) for rate in settled.growth])
     alive = ((ends == GROWS) | (ends == SHRINKS) | (ends == RESTS)) & (sign != 0)
     alive &= np.isfinite(K)
     groups = _groups(V, sign, alive)
     heads = np.array([members[K[members].argmax()] for members in groups], dtype=int)
     sides = _sides(problem, net, heads)
-    settling = settling_times(numbers[3], rates)
+    settling = settling_times(settled.last_event, rates)
     units = [
         Unit(V[j], float(sign[j]), members, K[members], U, g=rates[j])
         for j, members, U in zip(heads, groups, sides, strict=True)
@@ -120,7 +118,7 @@ def from_network(problem: Problem, net: Network, view: str = "this network") -> 
         dead=dict.fromkeys(np.flatnonzero(~alive).tolist(), -1.0),
         view=view,
         relaxation=float(settling[alive].max(initial=0.0)),
-        open=_open_questions(ends, counts[:, BRANCH], rates),
+        open=_open_questions(ends, settled.n_branches, rates),
     )
 
 
@@ -198,7 +196,8 @@ def _sides(problem: Problem, net: Network, heads: NDArray[np.int64]) -> Sides:
     hold = np.ones(len(heads), dtype=bool)
     pull, most = np.array(problem.pull), most_events(problem.n)
     W, a = net.W[heads], net.a[heads]
-    ends = ride_all(W, a, unknown, problem.X, pull, problem.leak, hold, 0.0, np.inf, most)
+    K, leak = sample_products(problem), problem.leak
+    ends = ride_all(W, a, unknown, problem.X, pull, leak, hold, 0.0, np.inf, most, K)
     return np.asarray(ends[4])
 
 

@@ -34,6 +34,7 @@ from reluflow.prediction.arrival import (
 )
 from reluflow.prediction.crew import Crew, Settled
 from reluflow.prediction.infinity import outlook
+from reluflow.prediction.large import ENTRIES
 from reluflow.prediction.smooth import smooth_leg
 from reluflow.problem import Problem
 
@@ -44,6 +45,7 @@ _FINEST = 1e-13  # error of a step below which rounding of the directions would 
 _CALM, _CALM_AT_MOST = 12, 150  # steps without a kink after which the stretch ahead is smooth
 _WINDOW = 150  # steps over which progress is looked for
 _LATER, _MUCH_LATER = 3.0, 100.0  # times as late as neurons came apart: they are taken to stay so
+_COARSER = 100.0  # tolerance on large data, over the usual one
 _PROGRAM = 200_000  # entries of X up to which the largest margin in given cones is computed
 
 
@@ -207,7 +209,7 @@ def _step(crew: Crew, c: Array, h: float) -> tuple[Crew, float]:
         return two, float(error)
     V = two.V + turn / 3.0
     V /= np.sqrt(np.einsum("ji,ji->j", V, V))[:, None]
-    return replace(two, V=V, log=two.log + grow / 3.0), float(error)
+    return two.at(V, two.log + grow / 3.0), float(error)
 
 
 def transit(
@@ -229,7 +231,8 @@ def transit(
     start : float
         Clock time at the start; the group has log norm rate times ``start``.
     tol : float
-        Error of one doubled step, before extrapolation; less where the pull is weak.
+        Error of one doubled step, before extrapolation; less where the pull is weak, and
+        `_COARSER` times as much on large data.
     max_steps : int
         Steps before the phase is given up.
     tick : callable
@@ -243,10 +246,13 @@ def transit(
     c = crew.pull()
     trail = [(t, crew.acting)]
     tried, same, patience, sides = np.inf, 0, _CALM, crew.acting.U
+    looks = 200
+    if crew.problem.X.size > ENTRIES:
+        looks, tol = 2, _COARSER * tol
     divergence = _Divergence(crew.n_active)
     loudest, checked = np.abs(crew.problem.pull).max(), 0
     for step in range(1, max_steps + 1):
-        if step % 200 == 0 and tick():
+        if step % looks == 0 and tick():
             return _give_up(crew, c, t, STOPPED)
         if same >= patience:
             leg = smooth_leg(crew, 3.0 * (t - start))
@@ -315,7 +321,7 @@ def _finish(
         acting = crew.acting
         V, log = acting.V.copy(), acting.log.copy()
         V[~leaving], log[~leaving] = found.crew.V, found.crew.log
-        acting = replace(acting, V=V, log=log)
+        acting = acting.at(V, log)
         acting = _sent_away(acting, done.far)
         if found.distance > 1e-12 and len(riding.V):
             riding, t = ride_tail(riding, t, found)
