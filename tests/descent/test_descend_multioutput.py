@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reluflow import Network, Problem, descend, initialize
+from reluflow.descent.lumped_multioutput import LumpedVectors
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(15, 4))
@@ -135,3 +136,36 @@ def test_turned_outputs_and_permuted_classes_train_alike(seed, order):
         assert np.abs(a.final.W - b.final.W).max() < 1e-11
         assert np.abs(a.final.a @ turn - b.final.a).max() < 1e-11
         assert b.loss == pytest.approx(a.loss, rel=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 5, "rng": 0}, {"train": "first"}])
+@pytest.mark.parametrize(("loss", "leak"), [("softmax", 0.0), ("half_square", 0.2)])
+def test_cones_take_the_steps_of_neurons(loss, leak, options):
+    labels = LABELS if loss == "softmax" else REAL
+    problem = Problem(X[:, :2], labels, loss=loss, leak=leak)  # two features: few cones
+    net = initialize(problem, 300, scale=0.05, rng=0)
+    common = {"lr": 0.2, "steps": 600, **options}
+    one = descend(problem, net, backend="dense", **common)
+    other = descend(problem, net, backend="lumped", **common)
+    assert other.cost["backend"] == "lumped"
+    assert other.cost["cones"] < 100
+    size = np.abs(one.final.W).max()
+    assert np.abs(one.final.W - other.final.W).max() < 1e-11 * size
+    assert np.abs(one.final.a - other.final.a).max() < 1e-11 * size
+    assert other.loss == pytest.approx(one.loss, rel=1e-12)
+    signs = [np.sign(run.final.W @ problem.X.T) for run in (one, other)]
+    assert np.array_equal(*signs)
+
+
+def test_cones_go_on_bit_for_bit_from_what_they_packed():
+    problem = Problem(X[:, :2], LABELS, loss="softmax")
+    net = initialize(problem, 100, scale=0.05, rng=0)
+    rates, none = np.full(200, 0.2), np.empty((200, 0), dtype=np.int64)
+    whole, later = (LumpedVectors(problem, net, True, 1e9) for _ in range(2))
+    whole.advance(rates, none)
+    later.unpack({name: value.copy() for name, value in whole.pack().items()})
+    for stepper in (whole, later):
+        stepper.advance(rates, none)
+    assert whole.looks > 0
+    assert np.array_equal(whole.weights()[0], later.weights()[0])
+    assert np.array_equal(whole.weights()[1], later.weights()[1])

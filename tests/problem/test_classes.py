@@ -157,8 +157,9 @@ def test_outputs_of_network_and_problem_must_agree():
     assert certify(problem, initialize(problem, 2)) == []  # nothing about an end carries over
     with pytest.raises(ReluflowError, match=r"expected outer weights of shape \(m, 3\)"):
         descend(problem, Network(np.ones((2, 3)), np.ones(2)), lr=0.1, steps=1)
-    with pytest.raises(ReluflowError, match="is for one output, this problem has 3"):
-        descend(problem, initialize(problem, 2), lr=0.1, steps=1, backend="lumped")
+    tiny = initialize(problem, 2, log_scale=-800.0)
+    with pytest.raises(ReluflowError, match="takes weights without log_scale"):
+        descend(problem, tiny, lr=0.1, steps=1, backend="lumped")
     with pytest.raises(ReluflowError, match="signs are for one output"):
         initialize(problem, 2, signs=1)
     with pytest.raises(ReluflowError, match="smoothing is for one output"):

@@ -97,7 +97,8 @@ def descend(
         "lumped" moves whole activation cones (exact, independent of the width), "dense" moves
         every neuron, "auto" takes the cheaper by :mod:`reluflow.descent.model`, goes over to
         dense when neurons change cones too often for lumping to pay, and back once cones are
-        few (``cost["handover"]`` lists the steps).
+        few (``cost["handover"]`` lists the steps). With several outputs "auto" is dense; "lumped"
+        pays for wide networks on few samples and takes weights without log_scale.
     dtype : {"float64", "float32"}
         Precision of the dense matrix products; float32 needs ``backend="dense"``.
     progress : bool or "auto"
@@ -214,15 +215,13 @@ class _Loop:
 
     def _stepper(self, net: Network) -> Stepper:
         n, d, m = self.samples.n, self.samples.d, net.m
+        if self.problem.several:
+            return self._vector_stepper(net)
         if self.backend == "lumped":
             from reluflow.descent.lumped import Lumped
 
             limit_work = dense_work(n, d, m) if self.auto else math.inf
             return Lumped(self.samples, net, self.both, self.limit, limit_work)
-        if self.problem.several:
-            from reluflow.descent.multioutput import Vectors
-
-            return Vectors(self.problem, net, self.both, self.limit, self.dtype, self.decay)
         if self.problem.smoothed is not None:
             smoothed = self.problem.smoothed
             return Smooth(self.problem, net, self.both, self.limit, smoothed, self.decay)
@@ -230,6 +229,20 @@ class _Loop:
         if fused and fused_work(n, d, m) <= blas_work(n, d, m):
             return Fused(self.samples, net, self.both, self.limit)
         return Blas(self.problem, net, self.both, self.limit, self.dtype, self.decay)
+
+    def _vector_stepper(self, net: Network) -> Stepper:
+        if self.backend == "lumped":
+            if self.decay:
+                raise ReluflowError(
+                    f"weight_decay by cones is for one output, got {self.problem.K}: use "
+                    "backend='dense'"
+                )
+            from reluflow.descent.lumped_multioutput import LumpedVectors
+
+            return LumpedVectors(self.problem, net, self.both, self.limit)
+        from reluflow.descent.multioutput import Vectors
+
+        return Vectors(self.problem, net, self.both, self.limit, self.dtype, self.decay)
 
     def network(self) -> Network:
         """Current weights."""
@@ -384,6 +397,8 @@ def _check_options(problem: Problem, steps: int, train: str, backend: str, dtype
         raise ReluflowError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     if dtype == "float32" and backend != "dense":
         raise ReluflowError("float32 is for matrix products only: give backend='dense' with it")
+    if problem.several:
+        return
     if backend == "lumped" or (dtype == "float32" and problem.smoothing):
         problem.check_kinks(f"backend={backend!r}, dtype={dtype!r}")
     if backend == "lumped" and problem.loss.kernel < 0:
