@@ -63,7 +63,15 @@ def test_every_term_is_found_by_its_forms_and_says_something(term):
 
 
 def test_words_within_words_are_no_terms():
-    for text in ("scaled", "delta_margins", "G(w)", "lambda*", "Gram", "TK24-RATE", "the limit is 1"):
+    for text in (
+        "scaled",
+        "delta_margins",
+        "G(w)",
+        "lambda*",
+        "Gram",
+        "TK24-RATE",
+        "the limit is 1",
+    ):
         assert mark_terms(text, lambda name, words: f"[{name}]", str) == text
 
 
