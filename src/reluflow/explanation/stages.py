@@ -16,6 +16,7 @@ from reluflow.explanation.settings import (
     KKT_ENTRIES,
     LINEAR,
     PATH_WORK,
+    PROCESS_SHARE,
     PROOF_SECONDS,
     PROVED_WORK,
     SEARCH_WORK,
@@ -160,8 +161,9 @@ def predict_process(
     began = time.monotonic()
     small = problem.X.size * (1 if net is None else net.m) <= PROVED_WORK
     proofs = None if small else min(seconds, PROOF_SECONDS)
-    process = limit(problem, net, max_seconds=seconds, seconds=proofs, weight_decay=weight_decay)
-    if process.ending == "budget" and time.monotonic() - began < seconds:
+    most = seconds if small else PROCESS_SHARE * seconds
+    process = limit(problem, net, max_seconds=most, seconds=proofs, weight_decay=weight_decay)
+    if process.ending == "budget" and time.monotonic() - began < most:
         raise KeyboardInterrupt
     return process
 
