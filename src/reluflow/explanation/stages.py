@@ -16,6 +16,7 @@ from reluflow.explanation.settings import (
     KKT_ENTRIES,
     LINEAR,
     PATH_WORK,
+    PROCESS_SHARE,
     PROOF_SECONDS,
     PROVED_WORK,
     SEARCH_WORK,
@@ -169,7 +170,8 @@ def predict_process(
 
     small = problem.X.size * (1 if net is None else net.m) <= PROVED_WORK
     proofs = None if small else min(seconds, PROOF_SECONDS)
-    budget: dict[str, Any] = {"max_seconds": seconds, "seconds": proofs, "checkpoint": checkpoint}
+    most = seconds if small else PROCESS_SHARE * seconds
+    budget: dict[str, Any] = {"max_seconds": most, "seconds": proofs, "checkpoint": checkpoint}
     process = limit(problem, net, weight_decay=weight_decay, alignment=alignment, **budget)
     if process.interrupted:
         raise KeyboardInterrupt
