@@ -17,7 +17,7 @@ from reluflow.claims.compare import compare
 from reluflow.explanation.end import fitted_samples, groups_of, interpolator, train_from_large
 from reluflow.explanation.explanation import Explanation
 from reluflow.explanation.files import RUN, WORK, kept_in, working_in
-from reluflow.explanation.settings import ONE_THREAD, SMALL_RUN, Settings, has_pull
+from reluflow.explanation.settings import SMALL_RUN, TABLE_WORK, Settings, has_pull
 from reluflow.explanation.simulate import (
     fastest_possible,
     finished_run,
@@ -137,7 +137,7 @@ def explain(
     place = None if folder is None else folder / WORK
     news = Announcer(on_sentence)
     kernels = FlowKernels(needed=lr is None and not problem.several and has_pull(problem))
-    light = m * problem.X.size <= ONE_THREAD
+    light = m * problem.X.size <= TABLE_WORK  # a second thread of linear algebra would cost more
     with (
         one_thread() if light else nullcontext(),
         nullcontext() if folder is None else working_in(folder),

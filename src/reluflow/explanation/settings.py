@@ -20,7 +20,10 @@ PATH_WORK = 5e9  # neurons times kinks times `kink_work`, spent on paths at most
 ONE_PATH = 1e10  # n times `kink_work` beyond which no path is followed
 PROVED_WORK = 2e4  # m n d up to which all that the limit process says is proved
 PROOF_SECONDS = 2.0  # for the process and its proofs beyond that, unless it takes longer itself
-PROCESS_SHARE = 0.25  # of a stage's budget, for that: jumps found by then are said
+TABLE_WORK = 1e7  # m n d up to which data are an ordinary table, whose answer takes seconds
+PROCESS_SHARE = (
+    0.25  # of a stage's budget, for the process of a table: jumps found by then are said
+)
 STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
 LANDSCAPE_WORK = 2e7  # starts times entries of X in a search for directions
 OPTIMUM, OPTIMUM_PLANE = 200, 600  # entries of X up to which optima over all networks are searched
@@ -31,7 +34,6 @@ SEARCH_WORK = 1e6  # its nodes times entries of X
 CLAIMED = 100_000  # entries of X up to which theorems are checked
 LINEAR = 200_000  # entries of X up to which the largest linear margin is computed
 KKT_ENTRIES = 2_000_000  # neurons times samples up to which conditions at the end are checked
-ONE_THREAD = 1e7  # m n d up to which a second thread of linear algebra costs more than it gives
 SMALL_RUN = 200_000  # m n d up to which the larger scale and the added neurons are simulated
 
 

@@ -21,6 +21,7 @@ from reluflow.explanation.settings import (
     PROVED_WORK,
     SEARCH_WORK,
     SEARCHED_LESS,
+    TABLE_WORK,
     WIDE_ENTRIES,
     ascents,
     can_follow,
@@ -168,9 +169,10 @@ def predict_process(
     """
     from reluflow.prediction.limit import limit
 
-    small = problem.X.size * (1 if net is None else net.m) <= PROVED_WORK
+    work = problem.X.size * (1 if net is None else net.m)
+    small = work <= PROVED_WORK
     proofs = None if small else min(seconds, PROOF_SECONDS)
-    most = seconds if small else PROCESS_SHARE * seconds
+    most = PROCESS_SHARE * seconds if PROVED_WORK < work <= TABLE_WORK else seconds
     budget: dict[str, Any] = {"max_seconds": most, "seconds": proofs, "checkpoint": checkpoint}
     process = limit(problem, net, weight_decay=weight_decay, alignment=alignment, **budget)
     if process.interrupted:
