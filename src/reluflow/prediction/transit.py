@@ -246,7 +246,7 @@ def transit(
     c = crew.pull()
     trail = [(t, crew.acting)]
     tried, same, patience, sides = np.inf, 0, _CALM, crew.acting.U
-    looks = 200
+    looks = 20
     if crew.problem.X.size > ENTRIES:
         looks, tol = 2, _COARSER * tol
     divergence = _Divergence(crew.n_active)
