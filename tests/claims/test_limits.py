@@ -66,7 +66,7 @@ class OneRecord:
     """Evidence of one network."""
 
     def __init__(self, problem, net):
-        self.problem, self.net = problem, net
+        self.problem, self.net, self._known = problem, net, {}
 
     def path(self):
         return [self.net]

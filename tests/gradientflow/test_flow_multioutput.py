@@ -48,12 +48,17 @@ def test_flow_conserves_the_gap_between_the_layers_of_every_neuron(loss):
     assert len(run.events["kind"]) > 0
 
 
-@pytest.mark.parametrize("options", [{"kinks": False, "rtol": 1e-8}, {"rtol": 1e-12}])
-def test_beside_a_silent_output_flow_is_that_of_one(options):
+# from 3.28 on a neuron slides, which steps that locate no kinks do not follow at such a tolerance
+@pytest.mark.parametrize(
+    ("options", "end"), [({"kinks": False, "rtol": 1e-8}, 3.0), ({"rtol": 1e-12}, 9.0)]
+)
+def test_beside_a_silent_output_flow_is_that_of_one(options, end):
     number, matrix = Problem(X, REAL[:, 0]), Problem(X, REAL * [1.0, 0.0, 0.0])
     net = initialize(number, 6, scale=0.3, rng=3)
     wide = Network(net.W, np.pad(net.a[:, None], ((0, 0), (0, 2))))
-    one, other = flow(number, net, t_end=9.0, **options), flow(matrix, wide, t_end=9.0, **options)
+    one, other = flow(number, net, t_end=end, **options), flow(matrix, wide, t_end=end, **options)
+    assert one.status.ok
+    assert other.status.ok
     assert (other.final.a[:, 1:] == 0.0).all()
     assert np.abs(one.final(X) - other.final(X)[:, 0]).max() < 1e3 * options["rtol"]
     if "kinks" not in options:

@@ -50,7 +50,7 @@ def draw(n, d, several=False):
 
 BUDGETS = {  # problem, and the budget that ends its process, or its proofs, after some looks
     "process": (draw(5, 2), {"max_seconds": 1.5}),
-    "proofs": (draw(24, 6), {"seconds": 6.5}),
+    "proofs": (draw(40, 5), {"seconds": 26.0}),  # 24 looks of the process, then those of proofs
     "several outputs": (draw(5, 2, several=True), {"max_seconds": 2.5}),
 }
 
