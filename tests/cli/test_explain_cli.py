@@ -80,7 +80,9 @@ def until(condition):
 
 
 def checkpoints(folder):
-    return list((folder / ".explain").glob("*.npz"))
+    """Of the simulation; those of the predictions begin with the name of their stage."""
+    found = (folder / ".explain").glob("*.npz")
+    return [path for path in found if not path.name.startswith(("limit-", "width-"))]
 
 
 def results(folder):

@@ -135,10 +135,10 @@ def test_a_killed_explanation_goes_on_with_the_process_it_had(
     clock, tmp_path, monkeypatch, several
 ):
     """Its simulation was planned by the jumps that were found in the time given."""
-    from reluflow.explanation import multioutput
+    from reluflow.explanation.multioutput import stages
 
     problem = draw(5, 2, several)[0] if several else Problem(np.eye(3), [3.0, -2.0, 1.0])
-    place = multioutput if several else main_job
+    place = stages if several else main_job
     many = 1.25e6 if several else 1.5e5  # seconds enough for the simulation, on a true clock
     how = {"m": 6 if several else 30, "scale": 1e-3, "seconds": many, "out": tmp_path / "out"}
 
