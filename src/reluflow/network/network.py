@@ -12,9 +12,9 @@ from reluflow._views import Shown
 from reluflow.arrays import Array, Indices, Mask, frozen_array, row_norms
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
-from reluflow.problem.activation import SmoothedRelu, check_smoothing
+from reluflow.problem.activation import SmoothedRelu, check_leak, check_smoothing
 from reluflow.problem.names import only_column
-from reluflow.problem.problem import Problem, check_bias, check_leak
+from reluflow.problem.problem import Problem, check_bias
 
 if TYPE_CHECKING:
     from reluflow.problem.problem import Problem

@@ -1,4 +1,4 @@
-r"""The smoothed ReLU of [TK24]_: the ReLU averaged over a ball of inputs, in closed form."""
+r"""The activation: its leak; the ReLU averaged over a ball of inputs, in closed form ([TK24]_)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ from typing import Any
 import numpy as np
 from scipy.special import beta, betainc
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, real_number
 from reluflow.errors import ReluflowError
+
+
+def check_leak(value: Any) -> float:
+    """Slope of the activation on negative inputs."""
+    leak = real_number(value, "leak")
+    if not 0.0 <= leak < 1.0:
+        raise ReluflowError(
+            f"leak must satisfy 0 <= leak < 1, got {leak:g}: 0 is ReLU, 0.01 a common leak"
+        )
+    return leak
 
 
 def check_smoothing(value: Any) -> float:

@@ -16,23 +16,14 @@ from reluflow._views import Shown
 from reluflow.arrays import Array, frozen_array, real_number, row_norms
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
-from reluflow.problem.activation import SmoothedRelu, check_smoothing
+from reluflow.problem.activation import SmoothedRelu, check_leak, check_smoothing
 from reluflow.problem.classes import one_hot
 from reluflow.problem.losses import Loss, as_loss
 from reluflow.problem.names import check_names, columns_of, only_column, title_of
+from reluflow.problem.sizes import check_sizes
 
 if TYPE_CHECKING:
     from reluflow.network import Network
-
-
-def check_leak(value: Any) -> float:
-    """Slope of the activation on negative inputs."""
-    leak = real_number(value, "leak")
-    if not 0.0 <= leak < 1.0:
-        raise ReluflowError(
-            f"leak must satisfy 0 <= leak < 1, got {leak:g}: 0 is ReLU, 0.01 a common leak"
-        )
-    return leak
 
 
 def check_bias(value: Any) -> float:
@@ -44,39 +35,6 @@ def check_bias(value: Any) -> float:
             "use bias=1.0, or None for no bias"
         )
     return bias
-
-
-#: What is largest lies between these or is 0: third powers and their quotients are then floats.
-#: The limit process was seen to overflow from 1e70 on.
-SMALLEST, LARGEST = 1e-50, 1e50
-#: The square of a smaller sample is near the end of floats, so that it has no direction.
-FAINTEST = 1e-100
-
-
-def check_sizes(problem: Problem) -> None:
-    """Raise where products of the data, or of their pull on a silent network, leave the floats."""
-    X = problem.X
-    entries = np.maximum(X.max(axis=1), -X.min(axis=1))
-    _check_largest(entries, "X[{}] has an entry", "rescale X")
-    faint = np.flatnonzero((entries > 0.0) & (entries < FAINTEST))
-    if faint.size:
-        raise ReluflowError(
-            f"X[{faint[0]}] has no entry larger than {entries[faint[0]]:.3g}: expected samples "
-            f"that are 0 or at least {FAINTEST:g}, set such rows to 0"
-        )
-    labels = np.abs(problem.y)
-    _check_largest(labels.max(axis=1) if problem.several else labels, "y[{}] is", "rescale y")
-    rates = problem.pull_sizes * np.sqrt(np.einsum("ki,ki->k", X, X))
-    _check_largest(rates, "sample {} has a slope of the loss times |x|", "rescale X or y")
-
-
-def _check_largest(sizes: NDArray[np.float64], words: str, remedy: str) -> None:
-    k = int(np.argmax(sizes))
-    if sizes[k] != 0.0 and not SMALLEST <= sizes[k] <= LARGEST:
-        raise ReluflowError(
-            f"{words.format(k)} of size {sizes[k]:.3g}, the largest: expected one between "
-            f"{SMALLEST:g} and {LARGEST:g}, beyond which products overflow or vanish; {remedy}"
-        )
 
 
 @dataclass(frozen=True, eq=False)
