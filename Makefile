@@ -16,10 +16,12 @@ all: $(VENV)/.runtime
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow and not nightly" $(ARGS)
 
-# branch coverage of the package by the quick tests, kernels left out; fails below 90 %
+# quick and slow tests, and the lines and branches of the package that they reach, kernels left out;
+# fails below 90 %
 coverage: $(VENV)/.dev
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest -n 2 -m "not slow and not nightly" $(ARGS)
+	$(BIN)/python -m coverage run -m pytest -n 2 --dist loadfile -m slow $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 

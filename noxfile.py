@@ -39,6 +39,17 @@ def slow(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def coverage(session: nox.Session) -> None:
+    """Quick and slow tests, and which lines and branches they reach."""
+    session.install("-e", ".[dev]", TORCH)
+    session.run("coverage", "erase")
+    for marks in ("not slow and not nightly", "slow"):
+        session.run("coverage", "run", "-m", "pytest", "-n", "2", "--dist", "loadfile", "-m", marks)
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+
+
+@nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """The site, warnings as errors."""
     session.install("-e", ".[docs]", TORCH)

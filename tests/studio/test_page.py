@@ -201,6 +201,19 @@ def test_pictures_are_saved_as_png_and_svg(page, studio, tmp_path):
         assert len(content) > 2000
 
 
+def test_the_colours_of_neurons_are_named_in_their_picture(page, studio, tmp_path):
+    open_page(page, studio, built_in("three-points"))
+    with page.expect_download() as waiting:
+        page.get_by_label("Save picture Neurons as SVG").first.click()
+    waiting.value.save_as(tmp_path / "neurons.svg")
+    marks = re.findall(
+        r'<circle[^>]*fill="(#\w+)"[^>]*/><text[^>]*>(\w+) output<',
+        (tmp_path / "neurons.svg").read_text(),
+    )
+    assert [name for _, name in marks] == ["positive", "negative"]
+    assert len({colour for colour, _ in marks}) == 2
+
+
 def test_the_address_brings_everything_back(page, studio):
     settings = {
         "data": {"source": "points", "rows": [[-1.0, 0.5], [0.5, 1.0], [1.0, -0.25]]},

@@ -181,4 +181,10 @@ function drawLegend(pen, box, run, theme) {
   const edge = box.x + box.w - 4;
   pen.text("out: larger", edge, box.y + box.h - 4,
     { color: theme.soft, size: 11, align: "right", base: "bottom" });
+  const signs = [["positive output", theme.plus], ["negative output", theme.minus]];
+  signs.forEach(([name, fill], i) => {
+    const y = box.y + 8 + 16 * i;
+    pen.disc(box.x + 7, y, 3.5, { fill });
+    pen.text(name, box.x + 15, y, { color: theme.soft, size: 11 });
+  });
 }
