@@ -48,3 +48,21 @@ def test_output_folder_that_is_a_file(tmp_path):
     done = reluflow("reproduce", "BF24", "F2", "--quick", "-o", str(tmp_path / "taken"))
     assert done.returncode == 2
     assert "cannot write into" in done.stderr
+
+
+def test_letters_that_the_font_of_pictures_lacks_are_no_news(capsys):
+    """A warning of the drawing library about each of them; our own are still said."""
+    import warnings
+
+    from matplotlib.figure import Figure
+
+    from reluflow.cli.main import _show_warning
+
+    figure = Figure()
+    figure.text(0.5, 0.5, "温度")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = _show_warning
+        figure.canvas.draw()
+        warnings.warn("the checkpoint\nis old", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "reluflow: the checkpoint is old\n"

@@ -96,3 +96,14 @@ def test_explanation_of_outputs_that_are_numbers():
     found = explain(problem, m=8, scale=1e-3, progress=False)
     assert "of the variation of output" in dict(found.verdict)["In short"]
     assert found.run["errors"].shape[1] == 2
+
+
+def test_simulate_draws_three_classes_and_refuses_to_animate_them(cli, table, tmp_path):
+    run = ("simulate", table, "--m", 5, "--t-end", 1, "-o", "run.nc")
+    done = cli(*run, "--pictures", "pictures")
+    assert done.code == 0, done.err
+    assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["curves.png"]
+    done = cli("simulate", table, "--m", 5, "--t-end", 1, "-o", "b.nc", "--animation", "a.gif")
+    assert done.code == 2
+    assert done.err.startswith("reluflow: an animation is for one output, this problem has 3")
+    assert not (tmp_path / "b.nc").exists()  # said before the run, not after it

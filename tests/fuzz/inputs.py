@@ -1,287 +1,60 @@
 """Damaged and strange inputs, by the hundred: none may end in a traceback, a hang or 4 GB.
 
-    python inputs.py KIND COUNT SEED FOLDER
+    python inputs.py KIND COUNT SEED FOLDER [FIRST]
 
 runs in a process of its own with limits on memory and, for each input, on processor time. It prints
 the number of each input before it is tried, so that the last one tells where it ended, and at the
 end how many were refused.
 """
 
-import contextlib
-import io
-import json
 import os
 import resource
 import signal
 import sys
-import zipfile
 from pathlib import Path
 
+import calls
+import files
 import numpy as np
+import resuming
 
 MEMORY, SECONDS = 4 << 30, 20
-ODD = (
-    "nan", "inf", "-inf", "1e999", "-1", "0", "", " ", "1,5", "1e-400", "0x10", "1_000", "True",
-    "9" * 40, "\x00", "π", "'", '"', "#", "../..", "a" * 5000, "=1+1", "<script>", "${HOME}",
-    "\ufeff",
-)  # fmt: skip
-
-
-def changed_bytes(data, rng):
-    """Bytes changed, cut, repeated, moved or put in, one to three times."""
-    out = bytearray(data)
-    for _ in range(rng.integers(1, 4)):
-        if not out:
-            break
-        place, length = int(rng.integers(len(out))), int(rng.integers(1, 40))
-        match int(rng.integers(6)):
-            case 0:
-                out[place] ^= 1 << int(rng.integers(8))
-            case 1:
-                out[place : place + length] = rng.bytes(length)
-            case 2:
-                del out[place:]
-            case 3:
-                del out[place : place + length]
-            case 4:
-                out[place:place] = out[place : place + length] * int(rng.integers(1, 30))
-            case _:
-                out[place:place] = ODD[int(rng.integers(len(ODD)))].encode()
-    return bytes(out)
-
-
-def table_text(rng):
-    """A small table as text, with or without names, some of its cells odd."""
-    n, d = int(rng.integers(1, 8)), int(rng.integers(1, 6))
-    sign = ",;\t"[int(rng.integers(3))]
-    rows = [[f"{v:.4g}" for v in rng.standard_normal(d)] for _ in range(n)]
-    if rng.random() < 0.5:
-        rows.insert(0, [f"c{i}" for i in range(d)])
-    for _ in range(rng.integers(0, 3)):
-        row = rows[int(rng.integers(len(rows)))]
-        row[int(rng.integers(len(row)))] = ODD[int(rng.integers(len(ODD)))]
-    return ("\n" if rng.random() < 0.8 else "\r\n").join(sign.join(row) for row in rows) + "\n"
-
-
-def csv(rng, place):
-    """Tables as text."""
-    from reluflow import Problem
-
-    data = table_text(rng).encode("utf-8", "replace")
-    path = place / f"t.{'csv' if rng.random() < 0.7 else 'tsv'}"
-    path.write_bytes(changed_bytes(data, rng) if rng.random() < 0.5 else data)
-    Problem.from_table(path)
-
-
-def npz(rng, place):
-    """Archives of arrays: other types and shapes, damaged headers and members."""
-    from reluflow import Problem
-
-    path = place / "t.npz"
-    n, d = (int(v) for v in rng.integers(0, 6, 2))
-    X, y = rng.standard_normal((n, d)), rng.standard_normal(n + int(rng.integers(0, 2)))
-    kinds = ("f8", "f4", "i4", "?", "c16", "U3", "f2", "O")
-    kind = kinds[int(rng.integers(len(kinds)))]
-    file = io.BytesIO()
-    if rng.random() < 0.3:
-        np.savez(file, X=X.astype(kind), y=y)
-    else:
-        head = f"{{'descr': '<{kind[:1]}8', 'fortran_order': {rng.random() < 0.5}, 'shape': "
-        head += ("(%d, %d)", "(%d%015d,)", "(-%d, %d)", "(%d.0, %d)")[int(rng.integers(4))] % (n, d)
-        with zipfile.ZipFile(file, "w") as archive:
-            text = (head + "}\n").encode()
-            size = len(text).to_bytes(2, "little")
-            archive.writestr("X.npy", b"\x93NUMPY\x01\x00" + size + text + X.tobytes())
-            with archive.open("y.npy", "w") as member:
-                np.lib.format.write_array(member, y)
-    data = file.getvalue()
-    path.write_bytes(changed_bytes(data, rng) if rng.random() < 0.6 else data)
-    Problem.from_table(path)
-
-
-_run = []
-
-
-def nc(rng, place):
-    """Stored runs."""
-    from reluflow import Trajectory, datasets, descend, initialize
-
-    path = place / "run.nc"
-    if not _run:
-        problem = datasets.three_points()
-        run = descend(problem, initialize(problem, 4, rng=0), lr=0.1, steps=20, save=[0, 10, 20])
-        run.save(path)
-        _run.extend([path.read_bytes(), run])
-    path.write_bytes(changed_bytes(_run[0], rng))
-    back = Trajectory.load(path)
-    assert back.loss.tobytes() == _run[1].loss.tobytes(), "damage was not noticed"
-
-
-def changed_json(value, rng):
-    """A copy of plain values in which one thing is another."""
-    if isinstance(value, dict) and value and rng.random() < 0.9:
-        key = list(value)[int(rng.integers(len(value)))]
-        if rng.random() < 0.1:
-            return {k: v for k, v in value.items() if k != key}
-        return {**value, key: changed_json(value[key], rng)}
-    if isinstance(value, list) and value and rng.random() < 0.9:
-        place = int(rng.integers(len(value)))
-        return [*value[:place], changed_json(value[place], rng), *value[place + 1 :]]
-    odd = (None, True, -1, 0, 1e300, 10**400, -0.0, "x", [], {}, [[1]], {"a": 1}, 1e-320, 2**63)
-    return odd[int(rng.integers(len(odd)))]
-
-
-_certificate = []
-
-
-def certificates(rng, place):
-    """Certificates: read and checked, never believed when they are not what was written."""
-    from reluflow import datasets
-    from reluflow.optimum import certificates as make
-    from reluflow.optimum.certificate_file import read_certificate
-    from reluflow.optimum.checker import check_certificate
-
-    if not _certificate:
-        _certificate.extend(c.document() for c in make(datasets.golden(), None, ["min-norm"]))
-        _certificate.extend(
-            c.document() for c in make(datasets.figure1_left(), None, ["max-margin-linear"])
-        )
-    base = _certificate[int(rng.integers(len(_certificate)))]
-    path = place / "c.json"
-    if rng.random() < 0.7:
-        path.write_text(json.dumps(changed_json(base, rng)))
-    else:
-        path.write_bytes(changed_bytes(json.dumps(base).encode(), rng))
-    report = check_certificate(path)
-    assert report.status in ("PROVED", "REJECTED", "CHECKED")
-    read_certificate(path)
-
-
-def toml_text(rng, sections):
-    """A TOML file of known and unknown fields with values that fit, or do not."""
-    values = (
-        "1", "-1", "0", "1e-3", "nan", "inf", '"x"', '"three-points"', "true", "[]", "[1, 2]",
-        "{}", "{from = 0, to = 1, num = 3}", "{from = 1, to = 0, step = 1e-9}",
-        "10000000000000000000",
-        '"""', "1979-05-27", "{value = [1]}", "[[1], [2]]", "9" * 30, "",
-    )  # fmt: skip
-    lines = []
-    for name, fields in sections.items():
-        if rng.random() < 0.7:
-            if name:
-                lines.append(f"[{name}]")
-            for field in fields:
-                if rng.random() < 0.12:
-                    lines.append(f"{field} = {values[int(rng.integers(len(values)))]}")
-    return "\n".join(lines) + "\n"
-
-
-def toml(rng, place):
-    """Configurations of runs and of sweeps."""
-    from reluflow.cli.config import read_config
-    from reluflow.cli.simulation import problem_of, start_of
-    from reluflow.sweeps.config import read_config as read_sweep
-    from reluflow.sweeps.grid import make_grid
-    from reluflow.sweeps.tasks import resolve
-
-    path = place / "c.toml"
-    if rng.random() < 0.5:
-        sections = {
-            "data": ("source", "loss", "leak", "bias", "n", "rng"),
-            "network": ("m", "scale", "log_scale", "seed", "kind", "signs"),
-            "run": ("lr", "steps", "t_end", "rtol", "max_steps", "batch_size", "method"),
-            "save": ("every", "geometric", "at", "observe"),
-            "other": ("x",),
-        }
-        text = toml_text(rng, sections)
-        if rng.random() < 0.5:
-            text = text.replace("[data]", '[data]\nsource = "three-points"', 1)
-            text = text if "[data]" in text else '[data]\nsource = "three-points"\n' + text
-    else:
-        sections = {
-            "": ("task", "seeds", "seed", "observe", "pair", "shared", "keep", "out"),
-            "problem": ("name", "loss", "leak"),
-            "init": ("m", "scale"),
-            "clock": ("t_end", "lr"),
-            "plot": ("kind", "x", "y"),
-        }
-        text = toml_text(rng, sections)
-        if rng.random() < 0.5:
-            text = 'task = "flow"\n' + text
-            text = text if "[problem]" in text else text + '[problem]\nname = "three-points"\n'
-    data = text.encode()
-    path.write_bytes(changed_bytes(data, rng) if rng.random() < 0.3 else data)
-    if "task" in text:
-        found, _ = read_sweep(path)
-        grid = make_grid(found.grid, found.seeds, found.seed, found.pair, found.shared)
-        resolve(found.task).check(grid, tuple(found.observe))
-        grid.point(len(grid) - 1)
-    else:
-        config = read_config(path)
-        start_of(config, problem_of(config))
-
-
-NUMBERS = (
-    "-1", "0", "1", "3", "nan", "inf", "-inf", "1e999", "1e-320", "x", "", "1.5", "9" * 25, "-0",
-    "1e-3", "0.5", "true", "[1]", "1,2",
-)  # fmt: skip
-OPTIONS = {
-    "explain": ("--m", "--scale", "--seed", "--lr", "--steps", "--seconds", "--image-shape"),
-    "simulate": ("--m", "--scale", "--log-scale", "--seed", "--lr", "--rtol", "--every", "--clock"),
-    "predict": ("--m", "--seed", "--scale", "--loss", "--leak"),
-    "claims": ("--json", "--paper"),
-    "sweep": ("--seeds", "--workers", "-o"),
-    "datasets": ("--json",),
-}
-
-
-def arguments(rng, place):
-    """Command lines: exit code and one sentence, whatever the options are."""
-    from reluflow.cli.main import main
-
-    command = list(OPTIONS)[int(rng.integers(len(OPTIONS)))]
-    given = [command]
-    if command not in ("claims", "datasets"):
-        known = ("three-points", "nothing", "", "golden", str(place), "x.csv", "/dev/null", "-")
-        given.append(known[int(rng.integers(1 if rng.random() < 0.6 else len(known)))])
-    for option in OPTIONS[command]:
-        if rng.random() < 0.4:
-            given += [option, NUMBERS[int(rng.integers(len(NUMBERS)))]]
-    if command in ("explain", "simulate", "predict"):
-        given += ["--m", "-1"]  # all the others are looked at first, and nothing long begins
-    sys.argv = ["reluflow", *given]
-    said, printed = io.StringIO(), io.StringIO()
-    code = None
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(printed):
-        try:
-            main()
-        except SystemExit as left:
-            code = left.code or 0
-    assert code in (0, 1, 2), f"{given}: {code}"
-    assert "Traceback" not in said.getvalue(), f"{given}: {said.getvalue()[-300:]}"
-    if code == 2:
-        assert len(said.getvalue().strip().splitlines()) == 1, f"{given}: {said.getvalue()[-300:]}"
-
-
 KINDS = {
-    "csv": csv,
-    "npz": npz,
-    "nc": nc,
-    "certificates": certificates,
-    "toml": toml,
-    "arguments": arguments,
+    "csv": files.csv,
+    "npz": files.npz,
+    "nc": files.nc,
+    "certificates": files.certificates,
+    "toml": files.toml,
+    "arguments": calls.arguments,
+    "labels": calls.labels,
+    "estimators": calls.estimators,
+    "studio": calls.studio,
+    "checkpoints": resuming.checkpoints,
+    "journals": resuming.journals,
+    "reports": resuming.reports,
+    "explanations": resuming.explanations,
 }
 
 
-def main(kind, count, seed, folder):
-    """Try inputs of a kind; how many were refused is printed."""
+def most_memory():
+    """Bytes of address space that this process has had at most, used or not."""
+    with open("/proc/self/status") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmPeak"))
+
+
+def main(kind, count, seed, folder, first=0):
+    """Try inputs of a kind; how many were refused is printed.
+
+    The limit of the system is twice ours: what was asked for between the two is seen even where
+    an error of memory would have become a sentence.
+    """
     from reluflow import ReluflowError
 
     place = Path(folder)
     os.chdir(place)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (2 * MEMORY, 2 * MEMORY))
     refused = 0
-    for number in range(count):
+    for number in range(first, first + count):
         rng = np.random.default_rng([seed, number])
         print(f"input {number}", flush=True)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)  # ends the process, wherever it is
@@ -292,9 +65,10 @@ def main(kind, count, seed, folder):
             sentence = str(error)
         refused += sentence != ""
         assert "\n" not in sentence, f"input {number}: {sentence}"
+        assert most_memory() < MEMORY, f"input {number} took {most_memory():,} bytes"
     signal.setitimer(signal.ITIMER_PROF, 0)
     print(f"refused {refused} of {count}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], *map(int, sys.argv[5:]))

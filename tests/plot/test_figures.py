@@ -195,3 +195,29 @@ def test_score_is_accuracy_or_r2(classes, run):
     f = run.final(LINE.X)
     r2 = 1 - np.sum((f - LINE.y) ** 2) / np.sum((LINE.y - LINE.y.mean()) ** 2)
     assert run.final.score(LINE) == pytest.approx(r2)
+
+
+def test_several_outputs_are_drawn_or_refused_in_one_sentence(tmp_path):
+    """Sizes take the colour of the output a neuron adds most to; signs there are none."""
+    from reluflow.plot.curves import log_norms_panel, write_curves
+
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((8, 2)), rng.standard_normal((8, 3))
+    problem = Problem(X, y)
+    made = flow(problem, initialize(problem, 6, 1e-2, rng=0), t_end=2.0, save=every(0.5))
+    most = np.argmax(np.abs(made.final.a), axis=1)
+    named = {line.label for line in log_norms_panel(made).traces if line.label}
+    assert named == {f"mostly output {k}" for k in most}
+    assert [path.name for path in write_curves(made, tmp_path)] == ["curves.png"]
+    for call in (
+        lambda: plot.neurons(made),
+        lambda: plot.function(made),
+        lambda: plot.boundary(made.final, problem),
+        lambda: plot.animate(made, tmp_path / "run.gif"),
+    ):
+        with pytest.raises(ReluflowError, match="is for one output") as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    ones = Problem(X, np.sign(y))  # no class of two labels, though all of them are -1 or +1
+    made = flow(ones, initialize(ones, 6, 1e-2, rng=0), t_end=0.5)
+    assert [path.name for path in write_curves(made, tmp_path)] == ["curves.png"]

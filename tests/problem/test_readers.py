@@ -75,6 +75,8 @@ def test_csv_of_one_sample(tmp_path):
         ("a,b\n1,2\n,2\n", "has 1 blank cell in 1 row, the first at line 3 column 1: fill it"),
         ("1,x\n3,4\n", "line 1 column 2 holds 'x': expected a number"),
         ("1,inf\n1,2\n", "line 1 column 2 holds inf"),
+        ('a,"b,c\n1,2,3\n', "line 1 opens a quote that is not closed: close it or remove it"),
+        ("a" * 200_000 + ",b\n1,2\n", "line 1: field larger than field limit"),
     ],
 )
 def test_csv_refusals(tmp_path, text, message):

@@ -134,6 +134,24 @@ def test_quoted_cells(write):
     assert problem.known["notes"].negative == "no, really"
 
 
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_line_breaks_in_names_and_cells(write, sign):
+    """As spreadsheets write them; a sentence that quotes them has one line."""
+    text = '"a\n\nin cm",b,"y\nnow"\n1,2,"no,\nreally"\n3,4,yes\n'
+    problem = Problem.from_table(write(text.replace(",", sign)))
+    assert problem.known["features"] == ("a in cm", "b")
+    assert problem.known["notes"].negative == f"no{sign.strip()} really"
+    np.testing.assert_array_equal(problem.X, [[1, 2], [3, 4]])
+    numbers = Problem.from_table(write('"a\nb",c\n1,2\n3,4\n'.replace(",", sign)))
+    assert numbers.known["features"] == ("a b",)
+    assert numbers.y.tolist() == [2, 4]
+
+
+def test_a_quote_within_a_name_is_a_letter(write):
+    problem = Problem.from_table(write('5" disk,b,y\n1,2,3\n3,4,5\n'))
+    assert problem.known["features"] == ('5" disk', "b")
+
+
 @pytest.mark.parametrize("index", [(0, 1, 2), (7, 3, 5), ("r1", "r2", "r3")])
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
 def test_an_index_without_a_name_is_left_out(write, index, name):

@@ -173,3 +173,73 @@ def test_a_damaged_checkpoint_is_one_sentence(tmp_path):
         if state is not None:
             assert state.keys() == {"W", "t"}
             assert np.array_equal(state["W"], np.arange(200.0))
+
+
+@pytest.mark.parametrize("what", ["another array", "one less", "one more", "another version"])
+def test_a_checkpoint_whose_arrays_are_others_is_refused(tmp_path, monkeypatch, what):
+    """Under its own key: exchanged since, or written by a version that keeps other things."""
+    from reluflow.runtime import checkpoint
+
+    path = tmp_path / "run.checkpoint"
+    saved = checkpoint.Checkpoint(path, "key", 1.0)
+    if what == "another version":
+        with monkeypatch.context() as patch:
+            patch.setattr(checkpoint, "__version__", "0.0.1")
+            saved.write({"W": np.arange(3.0)})
+    else:
+        saved.write({"W": np.arange(3.0)})
+        assert saved.read()["W"].tolist() == [0.0, 1.0, 2.0]
+        with np.load(path) as stored:
+            arrays = dict(stored)
+        changed = {"another array": {"W": np.arange(4.0)}, "one more": {"a": np.ones(1)}}
+        arrays |= changed.get(what, {})
+        if what == "one less":
+            del arrays["W"]
+        with open(path, "wb") as file:
+            np.savez(file, **arrays)
+    with pytest.raises(ReluflowError, match="is not a checkpoint this version can read: delete it"):
+        saved.read()
+    assert checkpoint.Checkpoint(checkpoint.KeptFile(path), "key", 1.0).read() is None
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one output", "several"])
+@pytest.mark.parametrize("engine", ["descent", "flow", "unlocated"])
+def test_a_run_with_a_checkpoint_of_other_arrays_starts_anew_or_is_refused(
+    tmp_path, engine, several
+):
+    """Six neurons become five in the file of a run that was interrupted."""
+    from reluflow import Problem, flow
+    from reluflow.runtime.checkpoint import Checkpoint, KeptFile
+
+    rng = np.random.default_rng(0)
+    problem = Problem(rng.standard_normal((5, 3)), rng.standard_normal((5, 2) if several else 5))
+    net = initialize(problem, 6, 1e-2, rng=0)
+    path = tmp_path / "run.checkpoint"
+
+    class Killed(BaseException):
+        pass
+
+    def call(place):
+        given = {"checkpoint": place, "checkpoint_seconds": 0.0}
+        if engine == "descent":
+            return descend(problem, net, lr=0.05, steps=400, save=[0, 200, 400], **given)
+        return flow(problem, net, t_end=8.0, kinks=engine == "flow", **given)
+
+    whole = call(None)
+    with pytest.MonkeyPatch.context() as patch:
+        write = Checkpoint.write
+
+        def once(self, state):
+            write(self, state)
+            raise Killed
+
+        patch.setattr(Checkpoint, "write", once)
+        with pytest.raises(Killed):
+            call(path)
+    with np.load(path) as stored:
+        arrays = {k: v[:5] if v.ndim and len(v) == 6 else v for k, v in stored.items()}
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
+    with pytest.raises(ReluflowError, match="delete it to start anew"):
+        call(path)
+    assert call(KeptFile(path)).loss.tobytes() == whole.loss.tobytes()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -16,6 +17,7 @@ from reluflow.sweeps import read_table, sweep
 from reluflow.sweeps.store import journal_of
 
 GRID = {"x": list(range(60))}
+LONG = 300.0  # seconds after which something hangs, on a machine with much else to do
 DRIVER = """
 import sys
 from reluflow.sweeps import sweep
@@ -38,20 +40,50 @@ def expected():
         sys.path.pop(0)
 
 
-def start(folder, out, executor):
-    (folder / "driver.py").write_text(DRIVER)
-    command = [sys.executable, str(folder / "driver.py"), str(out), executor]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+class Driver:
+    """A sweep in a process of its own; what it says goes to a file, which cannot fill up."""
+
+    def __init__(self, folder, out, executor):
+        (folder / "driver.py").write_text(DRIVER)
+        self.out, self.log = out, folder / "driver.log"
+        command = [sys.executable, str(folder / "driver.py"), str(out), executor]
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(command, stderr=log)
+
+    @property
+    def said(self):
+        return self.log.read_text()
+
+    def wait_for_rows(self, count):
+        """Until the journal has some rows."""
+        journal, end = journal_of(self.out), time.monotonic() + LONG
+        while self.process.poll() is None and time.monotonic() < end:
+            if journal.exists() and journal.read_bytes().count(b"\n") > count:
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"ended early, or stands still: {self.said}")
+
+    def end(self):
+        """Its exit code."""
+        return self.process.wait(timeout=LONG)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
 
 
-def wait_for_rows(out, count, driver):
-    """Until the journal has some rows."""
-    journal = journal_of(out)
-    while driver.poll() is None:
-        if journal.exists() and journal.read_bytes().count(b"\n") > count:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"the driver ended early: {driver.stderr.read()}")
+@pytest.fixture
+def start(tmp_path):
+    """Start drivers; those that a failed test leaves are killed."""
+    started = []
+
+    def make(out, executor):
+        started.append(Driver(tmp_path, out, executor))
+        return started[-1]
+
+    yield make
+    for driver in started:
+        driver.kill()
 
 
 def is_alive(pid):
@@ -70,20 +102,18 @@ def children(pid):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", ["'serial'", "2"])
-def test_driver_killed_at_random_moments(tmp_path, expected, executor):
+def test_driver_killed_at_random_moments(tmp_path, start, expected, executor):
     rng = np.random.default_rng(0)
     out = tmp_path / "t.parquet"
     workers = []
     for _ in range(10 if executor == "2" else 3):
-        driver = start(tmp_path, out, executor)
+        driver = start(out, executor)
         time.sleep(rng.uniform(0.3, 2.5))
-        if driver.poll() is None:
-            workers += children(driver.pid)
-            driver.kill()
-        driver.communicate()
-    last = start(tmp_path, out, executor)
-    assert last.wait(timeout=120) == 0, last.stderr.read()
-    last.communicate()
+        if driver.process.poll() is None:
+            workers += children(driver.process.pid)
+        driver.kill()
+    last = start(out, executor)
+    assert last.end() == 0, last.said
     table = read_table(out)
     assert rows(table) == expected
     assert not journal_of(out).exists()
@@ -125,13 +155,12 @@ def test_driver_killed_while_it_writes_the_table(tmp_path, expected, monkeypatch
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_the_rows_and_the_same_call_goes_on(tmp_path, expected):
+def test_ctrl_c_keeps_the_rows_and_the_same_call_goes_on(tmp_path, start, expected):
     out = tmp_path / "t.parquet"
-    driver = start(tmp_path, out, "2")
-    wait_for_rows(out, 10, driver)
-    driver.send_signal(signal.SIGINT)
-    assert driver.wait(timeout=60) == 0, driver.stderr.read()
-    driver.communicate()
+    driver = start(out, "2")
+    driver.wait_for_rows(10)
+    driver.process.send_signal(signal.SIGINT)
+    assert driver.end() == 0, driver.said
     counts = read_table(out).counts()
     assert 10 <= counts["ok"] < 120
     done = sweep("helpers:slow_draw", GRID, seeds=2, out=out, executor="serial")
@@ -139,17 +168,21 @@ def test_ctrl_c_keeps_the_rows_and_the_same_call_goes_on(tmp_path, expected):
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def make_cluster():
+    """Clusters of two worker processes that find the tasks of this folder."""
     distributed = pytest.importorskip("distributed")
-    here = os.path.dirname(__file__)
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([here, before or ""])
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as made:
+    with pytest.MonkeyPatch.context() as patch:
+        here, before = os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")
+        patch.setenv("PYTHONPATH", os.pathsep.join([here, before]))
+        yield lambda: distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        )
+
+
+@pytest.fixture(scope="module")
+def cluster(make_cluster):
+    with make_cluster() as made:
         yield made
-    if before is None:
-        del os.environ["PYTHONPATH"]
 
 
 @pytest.mark.slow
@@ -170,76 +203,125 @@ def test_dask_gives_the_same_table(tmp_path, cluster, expected):
 
 
 @pytest.mark.slow
-def test_dask_worker_killed_in_mid_sweep(tmp_path, cluster, expected):
+def test_dask_worker_killed_in_mid_sweep(tmp_path, start, cluster, expected):
     from distributed import Client
 
     out = tmp_path / "t.parquet"
     with Client(cluster, set_as_default=False) as client:
         pids = list(client.run(os.getpid).values())
-    driver = start(tmp_path, out, repr(cluster.scheduler_address))
-    wait_for_rows(out, 5, driver)
+    driver = start(out, repr(cluster.scheduler_address))
+    driver.wait_for_rows(5)
     os.kill(pids[0], signal.SIGKILL)
-    assert driver.wait(timeout=120) == 0, driver.stderr.read()
-    driver.communicate()
+    assert driver.end() == 0, driver.said
     assert rows(read_table(out)) == expected
 
 
 @pytest.mark.slow
-def test_dask_point_that_kills_its_worker_is_a_failed_row(cluster):
-    table = sweep("helpers:deadly", {"x": list(range(8))}, executor=cluster.scheduler_address)
+def test_dask_point_that_kills_its_worker_is_a_failed_row(tmp_path, make_cluster, monkeypatch):
+    """In a cluster of its own, which it may ruin.
+
+    Dask gives up a worker that dies before its nanny knows it: then the sweep says that there is
+    nobody left, and goes on in another cluster.
+    """
+    dask = pytest.importorskip("dask")
+    module = importlib.import_module("reluflow.sweeps.cluster")
+    monkeypatch.setattr(module, "NO_WORKERS", 30.0)
+    monkeypatch.setattr(module, "FETCH", 10.0)
+    out = tmp_path / "t.jsonl"
+    for _ in range(5):
+        # Dask tries it on two workers instead of four, each of which takes its time to start
+        with (
+            dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+            make_cluster() as ruined,
+        ):
+            try:
+                table = sweep(
+                    "helpers:deadly",
+                    {"x": list(range(8))},
+                    out=out,
+                    executor=ruined.scheduler_address,
+                )
+                break
+            except ReluflowError as error:
+                assert "has had no worker for" in str(error)  # noqa: PT017
     assert table.counts() == {"ok": 7, "failed": 1, "missing": 0}
 
 
 @pytest.mark.slow
-def test_scheduler_lost_and_found(tmp_path, expected, monkeypatch):
+def test_a_cluster_without_workers_does_not_keep_the_sweep_waiting(tmp_path, expected, monkeypatch):
+    """All workers leave in mid-sweep: one sentence, and every point once after a rerun."""
     distributed = pytest.importorskip("distributed")
-    out = tmp_path / "t.parquet"
-    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    scheduler = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "distributed.cli.dask_scheduler",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--scheduler-file",
-            str(tmp_path / "scheduler.json"),
-        ],
-        stderr=subprocess.DEVNULL,
-    )
-    while not (tmp_path / "scheduler.json").exists():
-        time.sleep(0.05)
-    address = json.loads((tmp_path / "scheduler.json").read_text())["address"]
-    worker = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "distributed.cli.dask_worker",
-            address,
-            "--no-dashboard",
-            "--no-nanny",
-            "--nthreads",
-            "1",
-            "--death-timeout",
-            "5",
-        ],
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        driver = start(tmp_path, out, repr(address))
-        wait_for_rows(out, 5, driver)
-        scheduler.kill()
-        _, said = driver.communicate(timeout=120)
-        assert driver.returncode != 0
-        assert "connection to the Dask scheduler was lost" in said
-    finally:
-        scheduler.kill()
-        worker.kill()
-        scheduler.wait()
-        worker.wait()
+    module = importlib.import_module("reluflow.sweeps.cluster")
+    monkeypatch.setattr(module, "NO_WORKERS", 1.0)
+    monkeypatch.setattr(module, "STAFF_EVERY", 0.2)
+    out, said, seen = tmp_path / "t.jsonl", [], []
+    monkeypatch.syspath_prepend(os.path.dirname(__file__))
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as left:
+
+        def leave(row):
+            seen.append(row)
+            if len(seen) == 5:
+                left.scale(0)
+
+        def run():
+            try:
+                address = left.scheduler_address
+                sweep("helpers:slow_draw", GRID, seeds=2, out=out, executor=address, each=leave)
+            except ReluflowError as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(LONG)
+        assert not thread.is_alive(), "the sweep waits for ever"
+    assert said
+    assert said[0].startswith("the Dask cluster has had no worker for 1 seconds")
     assert 5 <= read_table(out).counts()["ok"] < 120
-    with distributed.LocalCluster(**options) as found:
+    done = sweep("helpers:slow_draw", GRID, seeds=2, out=out, executor="serial")
+    assert rows(done) == expected
+
+
+@pytest.fixture
+def scheduler(tmp_path, make_cluster):
+    """A scheduler and a worker in processes of their own."""
+    pytest.importorskip("distributed")
+    place = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m"]
+    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    options = ["--port", "0", "--no-dashboard", "--scheduler-file", str(place)]
+    server = subprocess.Popen([*dask, "distributed.cli.dask_scheduler", *options], **nowhere)
+    options = ["--scheduler-file", str(place), "--no-dashboard", "--no-nanny", "--nthreads", "1"]
+    end = time.monotonic() + LONG
+    while not _is_whole(place) and server.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+    worker = subprocess.Popen([*dask, "distributed.cli.dask_worker", *options], **nowhere)
+    yield server, json.loads(place.read_text())["address"]
+    for process in (worker, server):
+        process.kill()
+        process.wait()
+
+
+def _is_whole(path):
+    """Whether a document of JSON has been written to its end."""
+    try:
+        return bool(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        return False
+
+
+@pytest.mark.slow
+def test_scheduler_lost_and_found(tmp_path, start, scheduler, make_cluster, expected):
+    server, address = scheduler
+    out = tmp_path / "t.parquet"
+    driver = start(out, repr(address))
+    driver.wait_for_rows(5)
+    server.kill()
+    assert driver.end() != 0
+    assert "connection to the Dask scheduler was lost" in driver.said
+    assert 5 <= read_table(out).counts()["ok"] < 120
+    with make_cluster() as found:
         done = sweep("helpers:slow_draw", GRID, seeds=2, out=out, executor=found.scheduler_address)
     assert rows(done) == expected
 

@@ -258,6 +258,51 @@ def test_files_that_are_no_tables(tmp_path):
             assert (tmp_path / name).read_bytes() == before
 
 
+def test_damaged_tables_are_one_sentence_or_made_whole(tmp_path):
+    """Bytes of a finished table changed: the sweep is refused, or every point is there once."""
+    rng = np.random.default_rng(0)
+    grid = {"x": list(range(5))}
+    refused = 0
+    for name in ("t.parquet", "t.jsonl"):
+        out = tmp_path / name
+        sweep("helpers:draw", grid, out=out, executor="serial")
+        whole = out.read_bytes()
+        for _ in range(60):
+            damaged = bytearray(whole)
+            place = int(rng.integers(len(whole)))
+            damaged[place : place + 3] = rng.bytes(3)
+            out.write_bytes(damaged)
+            sentence = ""
+            try:
+                again = sweep("helpers:draw", grid, out=out, executor="serial")
+                assert again.counts() == {"ok": 5, "failed": 0, "missing": 0}
+            except ReluflowError as error:
+                sentence = str(error)
+            refused += sentence != ""
+            assert "\n" not in sentence
+            for path in tmp_path.glob("t.*"):
+                path.unlink()
+    assert refused > 20
+
+
+@pytest.mark.parametrize("title", ["[]", '{"sweep": 1, "id": "x", "points": 5}', '{"id": {}}'])
+def test_a_journal_with_another_first_line_is_refused(tmp_path, title):
+    out = tmp_path / "t.jsonl"
+    out.write_text(title + "\n")
+    with pytest.raises(ReluflowError, match="is not the journal of a sweep"):
+        sweep("helpers:draw", {"x": [1, 2]}, out=out, executor="serial")
+
+
+def test_rows_of_a_journal_that_are_none_are_run_again(tmp_path):
+    out = tmp_path / "t.jsonl"
+    first = list(sweep("helpers:draw", {"x": [1, 2]}, out=out, executor="serial").rows())
+    lines = out.read_text().splitlines()
+    for bad in ('{"index": 0, "status": []}', '{"index": "0"}', "[" * 5000, "7", "null"):
+        out.write_text("\n".join([lines[0], bad, lines[2]]) + "\n")
+        again = sweep("helpers:draw", {"x": [1, 2]}, out=out, executor="serial").rows()
+        assert [row["value"] for row in again] == [row["value"] for row in first]
+
+
 def test_a_worker_that_dies_costs_one_point():
     table = sweep("helpers:deadly", {"x": list(range(40))}, executor=2)
     assert table.counts() == {"ok": 39, "failed": 1, "missing": 0}

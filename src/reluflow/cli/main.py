@@ -71,8 +71,10 @@ def _collect_rarely() -> None:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """A warning as one sentence; those of libraries are not for who calls a command."""
-    if issubclass(category, UserWarning):
-        print("reluflow: " + " ".join(str(message).split()), file=sys.stderr)
+    text = " ".join(str(message).split())
+    # a letter that the font of pictures lacks is a box there, and itself on the page
+    if issubclass(category, UserWarning) and not text.startswith("Glyph "):
+        print("reluflow: " + text, file=sys.stderr)
 
 
 def _usage(error: Any) -> str:

@@ -61,7 +61,9 @@ def keep_networks(config: Config) -> Config:
         raise ReluflowError(
             "an animation needs recorded networks: set states = true in [save], or leave it out"
         )
-    options = _recording_options(config, problem_of(config))
+    problem = problem_of(config)
+    problem.check_one_output("an animation")  # before the run, not after it
+    options = _recording_options(config, problem)
     if options["states"] or (options["states"] is None and options["observe"] is None):
         return config
     return config.model_copy(update={"save": config.save.model_copy(update={"states": True})})

@@ -128,6 +128,7 @@ class Scenes:
 
 def scenes_of(run: Trajectory, frames: int = 120) -> Scenes:
     """The frames of an animation as panels; see :func:`animate`."""
+    run.problem.check_one_output("an animation")
     if run.networks is None or len(run) < 2:
         raise ReluflowError(
             "an animation needs at least 2 recorded networks: run with states=True and save= more"

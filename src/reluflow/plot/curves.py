@@ -149,6 +149,8 @@ def log_norms_panel(
 ) -> Panel:
     """log10 of every |w_j|; violet positive outer weights, red negative ones.
 
+    With several outputs a neuron has the colour of the output it adds most to.
+
     Parameters
     ----------
     run, process, log_scale
@@ -156,23 +158,29 @@ def log_norms_panel(
     """
     x, _ = clock_of(run)
     logs = observable_of(run, "log_norms") / np.log(10.0)
-    sign = np.sign(run.final.a).astype(int)
+    side, names = _sides(run)
     rows = _rows_to_draw(logs[-1])
-    names = {
-        1: ("positive output", POSITIVE),
-        -1: ("negative output", NEGATIVE),
-        0: ("", NEUTRAL),
-    }
     traces: list[Trace] = _jumps(run, process, log_scale)
     seen: set[int] = set()
     for j in rows[::-1]:
-        label, colour = names[sign[j]]
-        shown = label if sign[j] not in seen else ""
-        seen.add(sign[j])
+        label, colour = names[side[j]]
+        shown = label if side[j] not in seen else ""
+        seen.add(side[j])
         y = np.where(np.isfinite(logs[:, j]), logs[:, j], np.nan)
         traces.append(Line(x, y, shown, colour, width=0.9))
     title = _title("sizes of neurons", rows.size, logs.shape[1])
     return Panel(traces, title, ylabel="log10 |w|", legend="below", **_axis(run))
+
+
+def _sides(run: Trajectory) -> tuple[list[int], dict[int, tuple[str, str]]]:
+    """What each neuron adds to, and the name and colour of that: a sign, or one of the outputs."""
+    a = run.final.a
+    if a.ndim == 1:
+        signs = {1: ("positive output", POSITIVE), -1: ("negative output", NEGATIVE)}
+        return np.sign(a).astype(int).tolist(), {**signs, 0: ("", NEUTRAL)}
+    classes = run.problem.classes or [f"output {k}" for k in range(a.shape[1])]
+    names = {k: (f"mostly {name}", cycle_colour(k)) for k, name in enumerate(classes)}
+    return np.argmax(np.abs(a), axis=1).tolist(), names
 
 
 def cosines_panel(run: Trajectory, directions: ArrayLike, *, most: int = 8) -> Panel:
@@ -252,9 +260,11 @@ def end_panels(problem: Problem, net: Network) -> list[Panel]:
     """The function or decision boundary and the neurons at the end, where they can be drawn.
 
     A boundary is that of the network over its largest weight: late in a run on a margin loss no
-    float holds its outputs.
+    float holds its outputs. Several outputs have no such pictures.
     """
     panels: list[Panel] = []
+    if problem.several:
+        return panels
     if problem.d == 2 and problem.bias is not None:
         panels.append(function_panel(net, problem, title="function at the end", legend="best"))
     elif has_boundary(problem):
@@ -288,7 +298,7 @@ def curve_panels(
     ]
     if directions is not None and len(np.atleast_2d(directions)):
         made.insert(2, lambda: cosines_panel(run, directions))
-    if np.isin(run.problem.y, (-1.0, 1.0)).all():
+    if not run.problem.several and np.isin(run.problem.y, (-1.0, 1.0)).all():
         made.append(lambda: margins_panel(run))
     panels = []
     for make in made:

@@ -141,6 +141,7 @@ def neurons(
     """
     run = net if isinstance(net, Trajectory) else None
     last = net if isinstance(net, Network) else net.final
+    _check_one_output(last)
     problem = run.problem if run is not None and problem is None else problem
     title, plane = "", None
     if last.d != 2:
@@ -249,10 +250,20 @@ def _network_and_data(
     net: Network | Trajectory, problem: Problem | None
 ) -> tuple[Network, Problem]:
     if isinstance(net, Trajectory):
-        return net.final, net.problem if problem is None else problem
+        problem, net = net.problem if problem is None else problem, net.final
     if problem is None:
         raise ReluflowError("a network alone has no samples: give plot the problem too")
+    _check_one_output(net)
     return net, problem
+
+
+def _check_one_output(net: Network) -> None:
+    """Raise where there is no sign of an outer weight, and no graph of a function, to draw."""
+    if net.a.ndim > 1:
+        raise ReluflowError(
+            f"this picture is for one output, the network has {net.a.shape[1]}: plot.sizes and "
+            "plot.loss take several"
+        )
 
 
 @check_arguments

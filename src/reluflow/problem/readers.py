@@ -12,6 +12,7 @@ import os
 import re
 import zipfile
 from dataclasses import dataclass, replace
+from io import StringIO
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -30,6 +31,7 @@ _EXPANDS, _SMALL = 100, 1 << 26  # most bytes of an array for each of its file, 
 _BLANK = {"", "na", "n/a", "nan", "null", "<na>", "#n/a", "?"}  # cells without a value, lower case
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_NAME_LINES = 100  # most line breaks in the names of a header
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,21 +163,23 @@ def _read_text(path: Path) -> Columns:
 
 def _parse(file: IO[str], path: Path) -> Columns:
     """Columns of a text file; blank lines are skipped."""
-    first = next((line for line in file if line.strip()), None)
-    if first is None:
+    first = _first_record(file, path)
+    if not first:
         raise ReluflowError(f"{path} is empty: expected lines of numbers with the label last")
     sign = _separator(first, path)
-    head = [cell.strip() for cell in next(csv.reader([first], delimiter=sign))]
+    try:
+        head = [_on_one_line(cell) for cell in next(csv.reader(StringIO(first), delimiter=sign))]
+    except csv.Error as error:
+        raise ReluflowError(f"{path} line 1: {error}") from None
     if len(head) < 2:
         raise ReluflowError(
             f"{path} has 1 column: expected at least one feature and the label, separated by "
             "commas, semicolons or tabs"
         )
     names = tuple(head) if _is_header(head) else None
-    file.seek(0)
+    if names is None:
+        file.seek(0)
     lines = (line for line in file if line.strip())
-    if names is not None:
-        next(lines)
     start = next(lines, None)
     if start is None:
         raise ReluflowError(f"{path} has a header but no samples: expected lines of numbers")
@@ -204,6 +208,34 @@ def _parse(file: IO[str], path: Path) -> Columns:
     table = replace(table, cells=tuple(column for column, _ in cells))
     _check_finite(table)
     return table
+
+
+def _first_record(file: IO[str], path: Path) -> str:
+    """The first line that is not blank, with those in which a quoted name of it goes on."""
+    record = file.readline()
+    while record and not record.strip():
+        record = file.readline()
+    for _ in range(_NAME_LINES):
+        if not _ends_in_quotes(record):
+            return record
+        record += file.readline()
+    raise ReluflowError(f"{path} line 1 opens a quote that is not closed: close it or remove it")
+
+
+def _ends_in_quotes(text: str) -> bool:
+    """Whether a text ends within a quoted cell, whatever separates the cells."""
+    for sign in _SEPARATORS:
+        try:
+            list(csv.reader(StringIO(text), delimiter=sign, strict=True))
+        except csv.Error as error:
+            if "end of data" in str(error):
+                return True
+    return False
+
+
+def _on_one_line(cell: str) -> str:
+    """A cell without line breaks, which names in sentences and tables cannot have."""
+    return " ".join(cell.split()) if "\n" in cell else cell.strip()
 
 
 def _separator(line: str, path: Path) -> str:
@@ -249,7 +281,7 @@ def _rows(file: IO[str], path: Path, sign: str, header: bool) -> tuple[list[list
                     f"{path} line {reader.line_num} has {len(row)} columns, expected "
                     f"{len(rows[0])} as in the lines before: fill or remove that line"
                 )
-            rows.append([cell.strip() for cell in row])
+            rows.append([_on_one_line(cell) for cell in row])
             at.append(reader.line_num)
     except csv.Error as error:
         raise ReluflowError(f"{path} line {reader.line_num}: {error}") from None

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow._version import __version__
 from reluflow.errors import ReluflowError
 from reluflow.runtime.files import beside
 
@@ -28,6 +29,11 @@ def fingerprint(arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any])
         digest.update(f"{name}{array.shape}{array.dtype}".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
+
+
+def _hash(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Of what a checkpoint holds; another version may hold other arrays under the same key."""
+    return fingerprint(arrays, {"version": __version__})
 
 
 class KeptFile(os.PathLike[str]):
@@ -76,8 +82,9 @@ class Checkpoint:
         """Write the state atomically: a kill leaves the old file or the new one."""
         if self.path is None:
             return
+        arrays = {"key": np.array(self.key), **state}
         with beside(self.path) as part, open(part, "wb") as file:
-            np.savez(file, allow_pickle=False, **{"key": np.array(self.key), **state})
+            np.savez(file, allow_pickle=False, **arrays, hash=np.array(_hash(arrays)))
             file.flush()
             os.fsync(file.fileno())
         self._last = time.monotonic()
@@ -94,7 +101,10 @@ class Checkpoint:
         try:
             with np.load(path, allow_pickle=False) as stored:
                 state = {name: stored[name] for name in stored.files}
+            whole = str(state.pop("hash")) == _hash(state)
         except Exception:  # whatever a damaged archive makes the reader raise
+            whole = False
+        if not whole:
             raise ReluflowError(
                 f"{path} is not a checkpoint this version can read: delete it to start anew"
             ) from None

@@ -58,7 +58,8 @@ class Futures:
     """What executors with futures share: few chunks in flight, and points whose worker died.
 
     A chunk whose worker died is taken apart and its points are run again, one at a time; a point
-    that takes its worker down twice when alone becomes a failed row.
+    that takes its worker down twice when alone, or is known to be deadly then, becomes a failed
+    row.
     """
 
     workers: int
@@ -74,6 +75,10 @@ class Futures:
     def result(self, future: Any) -> list[Done] | None:
         """Rows of an ended future; None if its worker died."""
         raise NotImplementedError
+
+    def is_deadly(self, future: Any) -> bool:
+        """Whether several workers have died of a chunk without a result already."""
+        return False
 
     def recover(self) -> None:
         """Called after a worker died, when nothing is in flight."""
@@ -110,7 +115,11 @@ class Futures:
                 if rows is not None:
                     worked = True
                     found += rows
-                elif len(chunk) == 1 and future is alone and chunk[0].id in blamed:
+                elif (
+                    len(chunk) == 1
+                    and future is alone
+                    and (chunk[0].id in blamed or self.is_deadly(future))
+                ):
                     deaths += 1
                     found.append(Done(failed_row(chunk[0], _DIED)))
                 else:

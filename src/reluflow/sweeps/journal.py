@@ -116,13 +116,26 @@ def read_title(path: Path) -> dict[str, Any] | None:
         return None
     if not line.endswith(b"\n") and len(line) < _LONGEST:
         return None
-    try:
-        title = json.loads(line)
-    except ValueError:
-        title = None
-    if not isinstance(title, dict) or not {"sweep", "id", "points"} <= set(title):
+    title = parse_title(line)
+    if title is None:
         raise ReluflowError(f"{path} is not the journal of a sweep: give another --out")
     return title
+
+
+def parse_title(text: bytes) -> dict[str, Any] | None:
+    """The title of a sweep, None if this is none, or one that was damaged."""
+    try:
+        title = json.loads(text)
+        about = title["sweep"]
+        whole = (
+            isinstance(title["id"], str)
+            and isinstance(title["points"], int)
+            and isinstance(about["fixed"], dict)
+            and all(isinstance(factor, dict) for factor in about["factors"])
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return title if whole else None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -139,10 +152,10 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _row(line: bytes) -> dict[str, Any] | None:
     try:
         row = json.loads(line)
-    except ValueError:
+        whole = isinstance(row["index"], int) and row["status"] in STATES
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    whole = isinstance(row, dict) and isinstance(row.get("index"), int)
-    return row if whole and row.get("status") in STATES else None
+    return row if whole else None
 
 
 def _lock(file: Any, path: Path) -> None:

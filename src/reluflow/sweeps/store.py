@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,15 @@ import numpy as np
 from reluflow.errors import ReluflowError
 from reluflow.runtime.files import beside, cannot_write, write_bytes
 from reluflow.runtime.words import plural
-from reluflow.sweeps.journal import OPEN, STATES, Journal, offsets_of, read_title, rows_at
+from reluflow.sweeps.journal import (
+    OPEN,
+    STATES,
+    Journal,
+    offsets_of,
+    parse_title,
+    read_title,
+    rows_at,
+)
 from reluflow.sweeps.work import Done, Row
 
 GROUP = 10_000  # rows held at once while a table is written or read
@@ -44,14 +53,12 @@ def stored_title(out: Path) -> dict[str, Any] | None:
     """What sweep is at ``out``; None if there is nothing."""
     title = None
     if out.suffix != ".jsonl" and out.exists():
-        pyarrow, parquet = needs_pyarrow()
-        try:
-            title = (parquet.read_schema(out).metadata or {}).get(_KEY)
-        except (OSError, pyarrow.ArrowException) as error:
-            raise ReluflowError(f"cannot read {out}: {' '.join(str(error).split())}") from None
+        _, parquet = needs_pyarrow()
+        with _readable(out):
+            text = (parquet.read_schema(out).metadata or {}).get(_KEY, b"")
+        title = parse_title(text)
         if title is None:
             raise ReluflowError(f"{out} is not the table of a sweep: give another path")
-        title = json.loads(title)
     return title or read_title(journal_of(out))
 
 
@@ -84,8 +91,9 @@ class Store:
         self.out, self.title, self.count = out, dict(title), count
         self.runs = out.with_name(out.stem + "-runs")
         self.state = np.full(count, OPEN, dtype=np.uint8)
-        for row in _table_rows(out, ["index", "status"]):
-            self.state[row["index"]] = STATES[row["status"]]
+        with _readable(out):
+            for row in _table_rows(out, ["index", "status"]):
+                self.state[row["index"]] = STATES[row["status"]]
         for index, state in self.journal.replay():
             self.state[index] = state
 
@@ -150,10 +158,24 @@ def _table_rows(out: Path, columns: list[str] | None = None) -> Iterator[Row]:
     if out.suffix == ".jsonl" or not out.exists():
         return
     _, parquet = needs_pyarrow()
-    with parquet.ParquetFile(out) as file:
+    with _readable(out), parquet.ParquetFile(out) as file:
         for batch in file.iter_batches(GROUP, columns=columns):
             for row in batch.to_pylist():
                 yield {name: value for name, value in row.items() if value is not None}
+
+
+@contextmanager
+def _readable(out: Path) -> Iterator[None]:
+    """Whatever a damaged table makes its reader, or us, raise, as one sentence."""
+    try:
+        yield
+    except (ReluflowError, MemoryError):
+        raise
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ReluflowError(
+            f"cannot read {out}: {why}; it is damaged: restore it, or give another --out"
+        ) from None
 
 
 def write_table(out: Path, title: Mapping[str, Any]) -> None:
