@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from reluflow.plot.svg import Axis, _ticks, _without_flat, can_write, write_svg
+from reluflow.plot.svg_images import colour_of
 from reluflow.plot.traces import Band, Image, Line, Panel, Points, Rule
 
 X = np.linspace(0.0, 4.0, 200)
@@ -127,10 +128,66 @@ def test_around_a_pole():
 
 
 def test_other_panels_are_left_to_matplotlib():
-    assert not can_write(Panel([Image(np.eye(2))]))
+    assert not can_write(Panel([Image(np.eye(2))]))  # without an extent
+    assert not can_write(Panel([Image(np.eye(2), (0.0, 1.0, 0.0, 1.0), colors="viridis")]))
+    assert not can_write(Panel([Image(np.eye(60), (0.0, 1.0, 0.0, 1.0))]))  # 3,600 pixels
     assert not can_write(Panel([Line([0, 1], [0, 1])], xscale="symlog"))
     assert not can_write(Panel([Points(np.zeros(3000), np.zeros(3000))]))
-    assert not can_write(Panel([Line([0, 1], [0, 1])], xnames=["a", "b"]))
+
+
+HEAT = Panel(
+    [Image(np.array([[1.0, -0.5, 0.0], [0.25, 0.5, -1.0]]), (-0.5, 2.5, 1.5, -0.5), bar=True)],
+    "heat",
+    "feature",
+    "direction",
+    xnames=["a <b", "c", "the constant"],
+    ynames=["1", "2"],
+)
+
+
+def test_pixels_stand_at_their_rows_and_columns_and_have_their_colours():
+    assert can_write(HEAT)
+    svg = write_svg(HEAT)
+    for name in ("heat", "feature", "direction", "a <b", "c", "the constant", "1", "2", "1.0"):
+        assert name in texts(svg)
+    found = re.findall(r'fill="(#\w+)" d="M([\d.]+) ([\d.]+)H([\d.]+)V([\d.]+)H[\d.]+z"/>', svg)
+    assert len(found) == 6
+    assert [colour for colour, *_ in found] == [  # 1 is the darkest red, 0 white, -1 blue
+        *("#67001f", "#6aacd0", "#f7f7f7"),
+        *("#fbceb6", "#e58268", "#053061"),
+    ]
+    boxes = np.array([list(map(float, box)) for _, *box in found]).reshape(2, 3, 4)
+    assert (np.diff(boxes[:, :, 0], axis=1) > 0.0).all()  # columns go to the right
+    assert (np.diff(boxes[:, :, 1], axis=0) > 0.0).all()  # rows go down
+    assert boxes[0, 0, 2] == boxes[0, 1, 0]
+    assert boxes[0, 0, 3] == boxes[1, 0, 1]
+
+
+def test_long_names_are_slanted_and_stay_inside():
+    names = [f"a long name {i}" for i in range(5)]
+    image = Image(np.ones((2, 5)), (-0.5, 4.5, 1.5, -0.5))
+    svg = write_svg(Panel([image], "", "feature", xnames=names))
+    assert svg.count("rotate(-60)") == 5
+    low = max(float(y) for y in re.findall(r"translate\([\d.]+ ([\d.]+)\) rotate", svg))
+    assert low + 0.87 * 8.4 * 0.56 * len(names[0]) < 3.4 * 72
+
+
+def test_contours_are_cut_at_their_levels():
+    side = np.linspace(-1.0, 1.0, 41)
+    values = np.broadcast_to(side, (41, 41))
+    image = Image(values, (-1.0, 1.0, -1.0, 1.0), [-0.5, 0.0, 0.5], origin="lower")
+    svg = write_svg(Panel([image], xlim=(-1.0, 1.0), ylim=(-1.0, 1.0)))
+    paths = re.findall(r'fill="(#\w+)" fill-rule="evenodd" d="([^"]+)"', svg)
+    assert len(paths) == 4  # below -0.5, two in between, above 0.5
+    spans = [[float(x) for x, _ in re.findall(r"[ML]([\d.]+) ([\d.]+)", path)] for _, path in paths]
+    edges = [min(spans[0]), *(max(span) for span in spans)]
+    assert np.diff(edges) == pytest.approx(np.full(4, (edges[-1] - edges[0]) / 4), abs=0.11)
+    assert [colour for colour, _ in paths] == [
+        colour_of(-1.0),
+        colour_of(-0.5),
+        colour_of(0.5),
+        colour_of(1.0),
+    ]
 
 
 def test_no_drawing_library_is_loaded():

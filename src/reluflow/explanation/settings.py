@@ -25,7 +25,7 @@ PROCESS_SHARE = (
     0.25  # of a stage's budget, for the process of a table: jumps found by then are said
 )
 STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
-LANDSCAPE_WORK = 2e7  # starts times entries of X in a search for directions
+LANDSCAPE_WORK = 3e7  # starts times entries of X in a search for directions
 OPTIMUM, OPTIMUM_PLANE = 200, 600  # entries of X up to which optima over all networks are searched
 SWEPT = 220  # samples up to which all directions in three dimensions are found
 WIDE_ENTRIES = 500  # entries of X up to which infinite width is followed
@@ -145,7 +145,7 @@ def search_method(problem: Problem) -> str:
 
 def ascents(problem: Problem) -> int:
     """Number of starts of a search for directions."""
-    return int(np.clip(LANDSCAPE_WORK / (20 * problem.X.size), 24, 400))
+    return int(np.clip(LANDSCAPE_WORK / (20 * problem.X.size), 24, 1200))
 
 
 def too_large(problem: Problem) -> str:

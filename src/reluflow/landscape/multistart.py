@@ -8,6 +8,8 @@ from reluflow.arrays import Array, Mask, Sides
 from reluflow.landscape.canonical import ZERO_TOL, Canonical, unit_of
 from reluflow.landscape.kinds import Critical
 
+GRAM = 1000  # hyperplanes up to which their products are held
+
 
 def climb(form: Canonical, starts: Array, sign: float = 1.0) -> tuple[Array, Mask]:
     """Ends (B, r) of the ascent of sign * G from unit rows, and whether each one ended."""
@@ -18,7 +20,8 @@ def climb(form: Canonical, starts: Array, sign: float = 1.0) -> tuple[Array, Mas
     most = 50 * (form.H + 10)
     unit = unit_of(form.scale)  # the path does not depend on it, and squares of tiny pulls vanish
     m, kappa = sign * form.m / unit, sign * form.kappa / unit
-    ascend(form.N, m, kappa, W, form.tol, ZERO_TOL * form.scale / unit, most, status)
+    gram = form.N @ form.N.T if form.H <= GRAM else np.empty((0, 0))
+    ascend(form.N, gram, m, kappa, W, form.tol, ZERO_TOL * form.scale / unit, most, status)
     return W, status == 1
 
 

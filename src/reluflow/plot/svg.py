@@ -1,9 +1,9 @@
 """Panels of curves and points as SVG, written directly: a page of them loads no drawing library.
 
 `matplotlib` takes a third of the time of a short explanation, most of it to be imported and to
-lay out axes. What the pages of this library show is simple: lines, points, bands and rules on
-linear or logarithmic axes, or around a pole. Panels with anything else (images, contours, named
-ticks, very many points) are left to `reluflow.plot.render`.
+lay out axes. What the pages of this library show is simple: lines, points, bands, rules and arrays
+as colours on linear or logarithmic axes, or around a pole. Panels with anything else (other colour
+scales, very many points) are left to `reluflow.plot.render`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import numpy as np
 
 from reluflow.arrays import Array
 from reluflow.plot.render import MANY, STYLE
+from reluflow.plot.svg_images import BAR, can_colour, write_bar, write_image
 from reluflow.plot.traces import Band, Image, Line, Panel, Points, Rule, Trace
 
 INCH = 72.0  # units of the picture
 _SIZE, _SMALL = 10.0, 8.4  # of letters
 _LETTER = 0.56  # width of a letter over its size, about
+_SLANTED = 40  # letters of all names of ticks beyond which they are slanted
 _FLAT = 0.03  # distance from the chord below which a vertex of a line is left out
 _TAB = {
     "blue": "#1f77b4",
@@ -55,14 +57,13 @@ _CORNERS = ("upper right", "upper left", "lower left", "lower right")
 def can_write(panel: Panel) -> bool:
     """Whether a panel holds only what is written here."""
     scales = {panel.xscale, panel.yscale} <= {"linear", "log"}
-    plain = panel.axes and not panel.xnames and not panel.ynames
-    return scales and plain and all(_is_simple(trace) for trace in panel.traces)
+    return scales and panel.axes and all(_is_simple(trace, panel) for trace in panel.traces)
 
 
-def _is_simple(trace: Trace) -> bool:
+def _is_simple(trace: Trace, panel: Panel) -> bool:
     if isinstance(trace, Points):
         return np.size(trace.x) <= MANY and trace.marker in _SHAPES
-    return not isinstance(trace, Image)
+    return not isinstance(trace, Image) or (can_colour(trace) and not panel.polar)
 
 
 def write_svg(panel: Panel, width: float = 4.6, height: float = 3.4) -> str:
@@ -98,7 +99,7 @@ class Axis(NamedTuple):
 
 
 def _limits(values: Sequence[object], given: tuple[float, float] | None, log: bool) -> Array:
-    """Ends of an axis: those given, or a little more than the data."""
+    """Ends of an axis, lower first: those given, or a little more than the data."""
     parts = [given] if given is not None else values
     shown = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in (*parts, [])])
     if log:
@@ -119,7 +120,9 @@ def _ticks(axis: Axis, most: int, whole: bool) -> list[tuple[float, str]]:
         every = max(1, math.ceil((axis.high - axis.low) / most))
         powers = range(math.ceil(axis.low - 1e-9), math.floor(axis.high + 1e-9) + 1, every)
         return [(float(k), f'10<tspan dy="-4" font-size="7">{k}</tspan>') for k in powers]
-    low, high = (10.0**axis.low, 10.0**axis.high) if axis.log else (axis.low, axis.high)
+    low, high = sorted((axis.low, axis.high))  # rows of an image may be counted downwards
+    if axis.log:
+        low, high = 10.0**low, 10.0**high
     raw = (high - low) / most
     unit: float = 10.0 ** math.floor(math.log10(raw))
     step = next(k * unit for k in (1.0, 2.0, 2.5, 5.0, 10.0) if k * unit >= raw * (1 - 1e-9))
@@ -139,13 +142,25 @@ def _cartesian(panel: Panel, wide: float, high: float) -> list[str]:
     below = _room_below(panel, wide)
     logs = (panel.xscale == "log", panel.yscale == "log")
     x, y = (_values(panel, side) for side in "xy")
-    (x0, x1), (y0, y1) = _limits(x, panel.xlim, logs[0]), _limits(y, panel.ylim, logs[1])
+    image = next((trace for trace in panel.traces if isinstance(trace, Image)), None)
+    ends = (None, None) if image is None or image.extent is None else _ends_of(image.extent)
+    (x0, x1), (y0, y1) = (
+        _limits(values, given, log) if given is not None or end is None else end
+        for values, given, log, end in zip(
+            (x, y), (panel.xlim, panel.ylim), logs, ends, strict=True
+        )
+    )
+    slanted = sum(map(len, panel.xnames)) > _SLANTED
+    deep = 0.87 * _SMALL * _LETTER * max(map(len, panel.xnames)) if slanted else 0.0
     top, bottom = 20.0 if panel.title else 8.0, high - (34.0 if panel.xlabel else 20.0) - below
+    bottom -= deep
     vertical = Axis(y0, y1, bottom, top, logs[1])
-    yticks = _ticks(vertical, max(3, int((bottom - top) / 32)), _all_whole(panel, "y"))
+    yticks = _named(panel.ynames) or _ticks(
+        vertical, max(3, int((bottom - top) / 32)), _all_whole(panel, "y")
+    )
     longest = max((len(name.split("<")[0]) + 2 * ("<" in name) for _, name in yticks), default=1)
     left = 10.0 + _SIZE * _LETTER * longest + (15.0 if panel.ylabel else 4.0)
-    right = wide - 12.0
+    right = wide - 12.0 - (BAR if image is not None and image.bar else 0.0)
     if panel.equal:
         unit = min((right - left) / (x1 - x0), (bottom - top) / (y1 - y0))
         spare = (right - left) - unit * (x1 - x0)
@@ -153,7 +168,9 @@ def _cartesian(panel: Panel, wide: float, high: float) -> list[str]:
         bottom = top + unit * (y1 - y0)
         vertical = vertical._replace(first=bottom)
     horizontal = Axis(x0, x1, left, right, logs[0])
-    xticks = _ticks(horizontal, max(3, int((right - left) / 52)), _all_whole(panel, "x"))
+    xticks = _named(panel.xnames) or _ticks(
+        horizontal, max(3, int((right - left) / 52)), _all_whole(panel, "x")
+    )
     box = f'x="{_n(left)}" y="{_n(top)}" width="{_n(right - left)}" height="{_n(bottom - top)}"'
     body = [f'<clipPath id="c"><rect {box}/></clipPath>']
     colours = _colours(panel)
@@ -163,14 +180,21 @@ def _cartesian(panel: Panel, wide: float, high: float) -> list[str]:
     for value, name in xticks:
         at = _n(left + (value - x0) / (x1 - x0) * (right - left))
         body.append(_stroke(f"M{at} {_n(bottom)}v3.5"))
-        body.append(_text(name, at, bottom + 13.0, "middle", plain=False))
+        if slanted:
+            turned = f'transform="translate({at} {_n(bottom + 10.0)}) rotate(-60)"'
+            shown = f'{turned} text-anchor="end" font-size="{_n(_SMALL)}"'
+            body.append(f"<text {shown}>{name}</text>")
+        else:
+            body.append(_text(name, at, bottom + 13.0, "middle", plain=False))
     for value, name in yticks:
         at = bottom + (value - y0) / (y1 - y0) * (top - bottom)
         body.append(_stroke(f"M{_n(left)} {_n(at)}h-3.5"))
         body.append(_text(name, left - 5.5, at + 3.4, "end", plain=False))
     middle = 0.5 * (left + right)
     body.append(_text(panel.title, middle, 13.0, "middle", size=11.0))
-    body.append(_text(panel.xlabel, middle, bottom + 27.0, "middle"))
+    body.append(_text(panel.xlabel, middle, bottom + 27.0 + deep, "middle"))
+    if image is not None and image.bar:
+        body += _bar(image, right + 10.0, top, bottom)
     if panel.ylabel:
         turned = f'transform="translate(11 {_n(0.5 * (top + bottom))}) rotate(-90)"'
         body.append(f'<text {turned} text-anchor="middle">{escape(panel.ylabel)}</text>')
@@ -180,6 +204,27 @@ def _cartesian(panel: Panel, wide: float, high: float) -> list[str]:
             body += _legend_below(entries, wide, high - below + 9.0)
         else:
             body += _legend(panel, entries, frame, horizontal, vertical)
+    return body
+
+
+def _ends_of(extent: tuple[float, float, float, float]) -> tuple[Array, Array]:
+    """Ends of both axes around an image, as they stand: rows may be counted downwards."""
+    return np.array(extent[:2], dtype=float), np.array(extent[2:], dtype=float)
+
+
+def _named(names: Sequence[str]) -> list[tuple[float, str]]:
+    """Ticks 0, 1, 2, ... with names."""
+    return [(float(i), escape(name)) for i, name in enumerate(names)]
+
+
+def _bar(image: Image, left: float, top: float, bottom: float) -> list[str]:
+    """What the colours of an image stand for."""
+    body, (low, high) = write_bar(image, left, top, bottom)
+    axis = Axis(low, high, bottom, top, False)
+    for value, name in _ticks(axis, 4, False):
+        at = float(axis.place(value))
+        body.append(_stroke(f"M{_n(left + 11.0)} {_n(at)}h3"))
+        body.append(_text(name, left + 16.0, at + 3.0, "start", _SMALL, plain=False))
     return body
 
 
@@ -234,7 +279,9 @@ def _trace(trace: Trace, colour: Sequence[str], x: Axis, y: Axis) -> list[str]:
         ends.append(np.concatenate([y.place(trace.low), y.place(trace.high)[::-1]]))
         fill = f'fill="{colour[0]}" fill-opacity="{trace.alpha:g}"'
         return [f'<path d="{_path(*ends)}z" {fill} clip-path="url(#c)"/>']
-    return _rule(trace, colour[0], x, y) if isinstance(trace, Rule) else []
+    if isinstance(trace, Image):
+        return write_image(trace, x.place, y.place)
+    return _rule(trace, colour[0], x, y)
 
 
 def _line(trace: Line, colour: str, x: Array, y: Array) -> str:

@@ -26,20 +26,27 @@ def least_squares(problem: Problem) -> Array:
 
 
 def extreme_samples(problem: Problem) -> list[int]:
-    """Kset: samples k with some w != 0, <w, x_k> = 0 and X w >= 0."""
-    X, found = problem.X, []
-    for k in range(problem.n):
-        best = linprog(
-            -X.sum(axis=0),
-            A_ub=np.vstack([-X, X]),
-            b_ub=np.concatenate([np.zeros(problem.n), np.ones(problem.n)]),
-            A_eq=X[k : k + 1],
-            b_eq=[0.0],
-            bounds=[(None, None)] * problem.d,
-        )
-        if best.status == 0 and -best.fun > 1e-9:
-            found.append(k)
-    return found
+    """Kset: samples k with some w != 0, <w, x_k> = 0 and X w >= 0.
+
+    Where no w at all has X w >= 0, but for those with X w = 0, one program says so for all k.
+    """
+    if not _reaches_inside(problem, None):
+        return []
+    return [k for k in range(problem.n) if _reaches_inside(problem, k)]
+
+
+def _reaches_inside(problem: Problem, k: int | None) -> bool:
+    """Whether some w has X w >= 0, not 0, with <w, x_k> = 0 if k is given."""
+    X = problem.X
+    best = linprog(
+        -X.sum(axis=0),
+        A_ub=np.vstack([-X, X]),
+        b_ub=np.concatenate([np.zeros(problem.n), np.ones(problem.n)]),
+        A_eq=None if k is None else X[k : k + 1],
+        b_eq=None if k is None else [0.0],
+        bounds=[(None, None)] * problem.d,
+    )
+    return bool(best.status == 0 and -best.fun > 1e-9)
 
 
 def box_size(problem: Problem) -> float:
@@ -67,12 +74,16 @@ def box_size(problem: Problem) -> float:
     )
 
 
-def dominance(problem: Problem) -> float:
-    """Least y_k |x_k|^2 - |y| sqrt(sum_k' <x_k, x_k'>^2) over Kset (Assumption 5 if positive)."""
+def dominance(problem: Problem, samples: list[int] | None = None) -> float:
+    """Least y_k |x_k|^2 - |y| sqrt(sum_k' <x_k, x_k'>^2) over Kset (Assumption 5 if positive).
+
+    ``samples`` are those of Kset where they are known.
+    """
     K = problem.X @ problem.X.T
     off = np.sqrt(np.sum(K**2, axis=1) - np.diag(K) ** 2)
     gap = problem.y * np.diag(K) - np.linalg.norm(problem.y) * off
-    return float(gap[extreme_samples(problem)].min(initial=np.inf))
+    samples = extreme_samples(problem) if samples is None else samples
+    return float(gap[samples].min(initial=np.inf))
 
 
 @predicate("three points in the boxes, box_eta < 1/6 (Assumption 3)")
@@ -107,9 +118,10 @@ def dominant_extremes(evidence: Evidence) -> tuple[bool | None, str]:
     """Assumption 5."""
     if evidence.problem.n > MOST_SAMPLES:
         return None, f"{evidence.problem.n} samples, each a linear program"
-    if not extreme_samples(evidence.problem):
+    extreme = extreme_samples(evidence.problem)
+    if not extreme:
         return False, "Kset is empty"
-    gap = dominance(evidence.problem)
+    gap = dominance(evidence.problem, extreme)
     return gap > 0, f"least y|x|^2 - |y| sqrt(sum of squared products) over Kset: {gap:.4g}"
 
 

@@ -1,8 +1,4 @@
 """Tsoy and Konstantinov: simplicity bias of small starts ([TK24]_).
 
-Importing it registers its claims and figures.
+Importing ``claims`` registers its claims, importing ``figures`` its figures.
 """
-
-from reluflow.papers.tk24 import claims, figures
-
-__all__ = ["claims", "figures"]
