@@ -55,9 +55,9 @@ class Horizon:
 
 def step_tolerance(run: Trajectory) -> float | None:
     """Error of a step that passes over kinks; None for a run that located all of them."""
-    handovers = run.settings.get("handovers")
-    if handovers:
-        return float(handovers[-1]["rtol"])
+    passing = [h for h in run.settings.get("handovers", ()) if h["to"] != "located"]
+    if passing:
+        return float(passing[-1]["rtol"])
     if run.settings.get("kind", "flow") == "flow" and run.settings.get("kinks") is False:
         return float(run.settings["rtol"])
     return None

@@ -193,25 +193,26 @@ class Unlocatable(Stop):
 
 
 class _Unlocated(Watch):
-    """Remembers how many steps had been taken when kinks were located no longer."""
+    """Counts the steps that do not locate kinks."""
 
     stop: Unlocatable
 
     def met(self, mover: Any) -> Status | None:
+        problem, taken = self.problem, mover.cost["steps"] - self.memory.get("seen", 0)
+        self.memory["seen"] = mover.cost["steps"]
         if mover.kind != Unlocated.kind:
             return None
-        problem, steps = self.problem, mover.cost["steps"]
-        since = self.memory.setdefault("since", steps)
+        steps = self.memory["steps"] = self.memory.get("steps", 0) + taken
         goal = math.log(self.stop.share * problem.silent_loss)
         if problem.loss.margin and float(problem.log_value(mover.f)) <= goal:
             fell = f"The loss fell to {math.exp(goal):.3g} at {time_in_words(mover)}."
             return Status("loss", fell)
         early = mover.log_time < math.log(self.stop.horizon)
-        if steps - since < (10 if early else 1) * self.stop.steps:
+        if steps < (10 if early else 1) * self.stop.steps:
             return None
         return Status(
             "far",
-            f"{steps - since:,} steps that do not locate kinks led to {time_in_words(mover)}; "
+            f"{steps:,} steps that do not locate kinks led to {time_in_words(mover)}; "
             "from there on steps are short and the loss falls slowly.",
         )
 

@@ -154,13 +154,19 @@ def begin(problem: Problem, net: Network, data: Data, policy: int) -> tuple[Stat
     size[size == 0] = 1.0
     Z /= size[:, None]
     ls = net.log_factors + np.log(safe) + np.log(size)
-    V = np.sign(Z[:, :-1] @ problem.X.T).astype(np.int8)
-    V[:, data.norms == 0] = -1
     f, c = problem.outputs(net), np.empty(problem.n)
     pull(data, f, c)
+    return place(data, Z, ls, c, policy)
+
+
+def place(data: Data, Z: Array, ls: Array, c: Array, policy: int) -> tuple[State, Array]:
+    """State of unit vectors Z with log-scales ls under the pull c; events of settling kinks."""
+    n = data.y.size
+    V = np.sign(Z[:, :-1] @ data.X.T).astype(np.int8)
+    V[:, data.norms == 0] = -1
     events = np.zeros((1 + 4 * V.size, 4))
     for j in np.flatnonzero((V == 0).any(axis=1)):
-        log = empty_log(problem.n)
+        log = empty_log(n)
         _settle_start(data, V[j], Z[j], c, log, policy)
         flush(log, j, events)
     return State(data, Z, ls, V), events

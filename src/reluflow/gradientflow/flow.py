@@ -21,6 +21,7 @@ from reluflow.gradientflow.multioutput import (
     vector_data,
     vector_mover,
 )
+from reluflow.gradientflow.relocate import Relocate, located_rtol
 from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.stops import as_stops, settled, stationary
 from reluflow.gradientflow.terms import data_of
@@ -100,8 +101,10 @@ def flow(
         True: kinks are located to the end; False: they are not. By default they are, unless many
         neurons meet many samples, until landings on kinks are all that a run is busy with; then
         it goes on without locating them, with an error of sqrt(rtol) in each step. Where neurons
-        stand on several kinks at once and no side lasts, any run does. The status says when and
-        why, ``settings["handovers"]`` too.
+        stand on several kinks at once and no side lasts, any run does. Where neurons slide on
+        kinks and hardly meet others, steps that do not locate them only chatter: then they are
+        located again, unless many neurons meet many samples. The status says when and why,
+        ``settings["handovers"]`` too.
     bundles : bool
         Whether neurons that point the same way meet a kink as one, within rtol; False meets it
         with each of them, which is slower and serves to check.
@@ -177,6 +180,9 @@ def flow(
     saved = Checkpoint(checkpoint, key, checkpoint_seconds)
     damped = any(s.at_rest for s in stops)
     policy = STAY if on_branch == "stay" else LEAVE
+    most = math.inf if max_landings is None else float(max_landings)
+    fine = rtol if kinks else located_rtol(rtol)
+    again = Relocate(fine, policy, patient, bundles, most) if net.m * problem.n <= LARGE else None
 
     def make(kind: str) -> Mover:
         """A mover of the given kind at the start."""
@@ -185,12 +191,17 @@ def flow(
         assert data is not None
         if kind == Solver.kind:
             state, events = begin(problem, net, data, policy)
-            most = math.inf if max_landings is None else max_landings
-            return Solver(state, rtol, policy, damped, patient, events, bundles, weight_decay, most)
+            located = Solver(
+                state, fine, policy, damped, patient, events, bundles, weight_decay, most
+            )
+            located.locate = again
+            return located
         neurons = np.column_stack([net.W, net.a]), net.log_factors
         if problem.smoothed is not None:
             return Smooth(data, *neurons, rtol, damped, problem.smoothed, weight_decay)
-        return Unlocated(data, *neurons, rtol, damped, weight_decay)
+        mover = Unlocated(data, *neurons, rtol, damped, weight_decay)
+        mover.locate = again
+        return mover
 
     packed = saved.read()
     kind = Solver.kind if kinks else Unlocated.kind

@@ -23,7 +23,7 @@ from reluflow.gradientflow.landing import (
     must_stop,
 )
 from reluflow.gradientflow.leaper import Leaper
-from reluflow.gradientflow.mover import Handover, Snapshot, time_in_words, turning_of
+from reluflow.gradientflow.mover import Handover, Mover, Snapshot, time_in_words, turning_of
 from reluflow.gradientflow.present import Present
 from reluflow.gradientflow.trial import Trial
 from reluflow.gradientflow.unlocated import Unlocated
@@ -86,6 +86,7 @@ class Solver(Present):
     pending: Taken | None  # the step prepared last, None if it is a leap
     reach: float  # where it ends
     inside: tuple[float, Traced] | None = None  # where in it neurons at kinks were looked at last
+    locate: Callable[[Unlocated], Mover] | None = None  # what goes on after a mover that does not
 
     def __init__(
         self,
@@ -419,6 +420,7 @@ class Solver(Present):
         mover.t, mover.log_time, mover.events = self.t, self.log_time, self.events
         mover.cost.update(self.cost)
         mover.since = f"From {time_in_words(self)} on, {reason}, kinks"
+        mover.locate = self.locate
         return Handover(mover, reason)
 
     # ------------------------------------------------------------------ for stops
@@ -501,7 +503,7 @@ class Solver(Present):
         arrays: dict[str, NDArray[Any]] = {"Z": s.Z, "ls": s.ls, "U": s.U, "gid": s.gid}
         events = np.vstack([np.empty((0, 4)), *self.events])
         numbers += [float(self.stuck), float(self.landed), self.way]
-        numbers += [float(self.implicit), float(self.explicit_until), self.passed]
+        numbers += [float(self.implicit), float(self.explicit_until), self.passed, self.most]
         more = {"C": s.C, "growth": s.growth, "events": events, "numbers": np.array(numbers)}
         if self.decay:  # sizes relative to each other have been rounded at every step
             more |= {"Q": s.cones.Q, "log_size": s.log_size}
@@ -523,7 +525,7 @@ class Solver(Present):
         self.look()
         numbers = [float(v) for v in packed["numbers"]]
         self.implicit = bool(numbers[9])
-        self.explicit_until, self.passed = int(numbers[10]), numbers[11]
+        self.explicit_until, self.passed, self.most = int(numbers[10]), *numbers[11:]
         self.trial = ImplicitTrial(self) if self.implicit else Trial(self)
         self.t, self.log_time, self.h, self.scale, self.top, self.leaper.still = numbers[:6]
         self.stuck, self.landed, self.way = int(numbers[6]), int(numbers[7]), numbers[8]

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy.integrate import RK23, RK45
 
 from reluflow.arrays import Array
-from reluflow.gradientflow.mover import Handover, Snapshot, turning_of
+from reluflow.gradientflow.chatter import Chatter
+from reluflow.gradientflow.mover import Handover, Mover, Snapshot, time_in_words, turning_of
 from reluflow.kernels.blas import backward, forward
 from reluflow.kernels.flow_field import pull
 from reluflow.kernels.flow_types import Data
@@ -65,6 +66,8 @@ class Unlocated:
     pending: Step
     reach: float  # where the prepared step ends
     since = "Kinks"  # beginning of the remark: of which time and why, after a handover
+    until = ""  # its end: until when, where another mover has gone on
+    locate: Callable[[Unlocated], Mover] | None = None  # the mover that goes on where neurons slide
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class Unlocated:
         self.Z, self.ls = Z, ls.copy()
         self._rescale()
         self.t, self.log_time, self.last_error = 0.0, -math.inf, 1.0
+        self.chatter, self.slides = Chatter(data.X), False
         self.cost: Counter[str] = Counter(steps=0, rejected=0, evaluations=0)
         self.events: list[Array] | None = None
         self.rate = self._velocity(self.Z)
@@ -176,6 +180,10 @@ class Unlocated:
         step = self.pending
         self.log_time = self._log_time_at(1.0)
         self.t = self.reach
+        if self.locate is not None and self.chatter.due():
+            ahead = self.Z + step.h * self.rate
+            W = (Z[:, :-1] for Z in (self.Z, ahead, step.new))
+            self.slides = self.chatter.look(*W)
         self.Z, self.rate, self.log_loss = step.new, step.K[-1], float(step.logs[-1])
         top = np.max(np.abs(self.Z), axis=1)
         if top.max() > FAR or top[top > 0].min(initial=1.0) < 1.0 / FAR:
@@ -187,8 +195,12 @@ class Unlocated:
         return Snapshot(self.t, self.Z, self.ls, self.log_time)
 
     def handover(self) -> Handover | None:
-        """None: it can go on for ever."""
-        return None
+        """To a mover that locates kinks, where neurons slide on some and hardly meet others."""
+        if self.locate is None or not self.slides:
+            return None
+        reason = "where neurons slide on kinks"
+        self.until = f" until {time_in_words(self)}, {reason}"
+        return Handover(self.locate(self), reason)
 
     # ------------------------------------------------------------------ within a step
     def within(self, position: float) -> Snapshot:
@@ -254,7 +266,7 @@ class Unlocated:
     # ------------------------------------------------------------------ for the record
     def remark(self) -> str:
         """How the error was kept small."""
-        return f"{self.since} were not located: {self._control}"
+        return f"{self.since} were not located{self.until}: {self._control}"
 
     @property
     def _control(self) -> str:
@@ -273,7 +285,8 @@ class Unlocated:
         packed = {"Z": self.Z, "ls": self.ls, "rate": self.rate, "f": self.f}
         if self.events is not None:
             packed["events"] = np.vstack([np.empty((0, 4)), *self.events])
-        return {**packed, "numbers": np.array(numbers), "since": np.array(self.since)}
+        packed |= {"numbers": np.array(numbers), "since": np.array(self.since)}
+        return {**packed, **self.chatter.pack()}
 
     def unpack(self, packed: Mapping[str, NDArray[Any]]) -> None:
         """Restore what :meth:`pack` gave."""
@@ -281,6 +294,7 @@ class Unlocated:
         numbers = (float(v) for v in packed["numbers"])
         self.t, self.log_time, self.h, self.log_loss, self.last_error, self.rtol = numbers
         self.since = str(packed["since"])
+        self.chatter.unpack(packed)
         self.events = [packed["events"]] if "events" in packed else None
 
 
