@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from reluflow import Network, Problem, ReluflowError, initialize
 from reluflow.landscape.early import early
 from reluflow.landscape.extremal import extremal_vectors
-from reluflow.plot.panels import plot_neurons
+from reluflow.plot import neurons
+from reluflow.plot.panels import neurons_panel
 from reluflow.plot.sphere import (
     plot_alignment_circle,
     plot_alignment_sphere,
@@ -94,7 +95,7 @@ def test_values_without_any_pull():
 
 def test_neurons_by_angle_norm_and_sign():
     net = Network(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]), np.array([1.0, -1.0, 0.0]))
-    ax = plot_neurons(net, THREE)
+    ax = neurons(net, THREE)
     cloud = ax.collections[0]
     assert np.allclose(cloud.get_offsets(), [[0.0, 1.0], [np.pi / 2, 2.0], [0.0, 0.0]])
     red, violet = cloud.get_facecolors()[1], cloud.get_facecolors()[0]
@@ -110,7 +111,7 @@ def test_neurons_by_angle_norm_and_sign():
 
 def test_many_neurons_stay_small_and_are_called_a_subsample():
     net = initialize(THREE, 200_000, rng=0)
-    ax = plot_neurons(net, THREE)
+    ax = neurons(net, THREE)
     assert len(ax.collections[0].get_offsets()) <= 20_100
     assert "of 200000 neurons drawn" in ax.get_title()
     assert np.isclose(ax.collections[0].get_offsets()[:, 1].max(), np.exp(net.log_norms.max()))
@@ -121,9 +122,9 @@ def test_many_neurons_stay_small_and_are_called_a_subsample():
 
 def test_neurons_too_small_for_floats_are_drawn_relative_to_the_largest():
     net = early(THREE, initialize(THREE, 50, log_scale=-1000.0, rng=0), 4.0)
-    radius = plot_neurons(net).collections[0].get_offsets()[:, 1]
+    radius = neurons(net).collections[0].get_offsets()[:, 1]
     assert radius.max() == pytest.approx(1.0)
-    png(plot_neurons(Network(np.zeros((2, 2)), np.ones(2))))
+    png(neurons(Network(np.zeros((2, 2)), np.ones(2))))
 
 
 def test_given_axes_are_used_and_returned():
@@ -131,7 +132,7 @@ def test_given_axes_are_used_and_returned():
     flat, polar = figure.add_subplot(1, 3, 1), figure.add_subplot(1, 3, 2, projection="polar")
     earth = figure.add_subplot(1, 3, 3, projection="mollweide")
     assert plot_alignment_circle(THREE, ax=flat) is flat
-    assert plot_neurons(initialize(THREE, 5, rng=0), ax=polar, size=1.0) is polar
+    assert neurons(initialize(THREE, 5, rng=0), ax=polar, size=1.0) is polar
     assert plot_alignment_sphere(gaussian(2, 4, 3), ax=earth) is earth
     figure.savefig(io.BytesIO(), format="png")
 
@@ -153,6 +154,6 @@ def test_wrong_dimension_or_projection_is_explained():
     with pytest.raises(ReluflowError, match="plot_values"):
         plot_alignment_sphere(THREE)
     with pytest.raises(ReluflowError, match="2 features"):
-        plot_neurons(initialize(gaussian(0, 3, 3), 4, rng=0))
+        neurons_panel(initialize(gaussian(0, 3, 3), 4, rng=0))
     with pytest.raises(ReluflowError, match="polar"):
-        plot_neurons(initialize(THREE, 4, rng=0), ax=Figure().add_subplot())
+        neurons(initialize(THREE, 4, rng=0), ax=Figure().add_subplot())

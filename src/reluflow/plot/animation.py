@@ -40,7 +40,7 @@ _STILL = 0.1  # share of the frames that follow time alone
 _FEW = 12  # samples whose hyperplanes are drawn: more would hide the neurons
 _COLOURS = 128  # of one frame of a .gif
 _SIZE = (9.6, 4.8)  # inches
-_PLACES = ((0.09, 0.12, 0.39, 0.72), (0.55, 0.10, 0.40, 0.72))  # of the two axes
+_PLACES = ((0.09, 0.12, 0.39, 0.72), (0.55, 0.24, 0.40, 0.60))  # of the two axes
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -220,7 +220,7 @@ def _right(run: Trajectory, records: NDArray[np.intp]) -> Callable[[int], Panel]
     def neurons(i: int) -> Panel:
         net = nets[i]
         flat = Network(net.W @ plane, net.a, net.log_factors - largest)
-        return neurons_panel(flat, seen, size=1.0, title=title)
+        return neurons_panel(flat, seen, size=1.0, title=title, legend="below")
 
     return neurons
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.plot.palette import BLUE, GREY, ORANGE, RED
-from reluflow.plot.render import draw
 from reluflow.plot.traces import (
     DATA,
     HYPERPLANES,
@@ -24,9 +23,6 @@ from reluflow.plot.traces import (
     Trace,
 )
 from reluflow.problem import Problem
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Extent = tuple[float, float, float, float]
 
@@ -61,8 +57,8 @@ def function_panel(
     """
     if problem.d != 2 or problem.bias is None:
         raise ReluflowError(
-            f"plot_function draws one feature with a bias, got d={problem.d} and "
-            f"bias={problem.bias}: use plot_neurons or a decision boundary"
+            f"plot.function draws one feature with a bias, got d={problem.d} and "
+            f"bias={problem.bias}: use plot.neurons or plot.boundary"
         )
     x, name = problem.X[:, 0], problem.axis_names[0]
     low, high = span or (x.min() - 0.2 * np.ptp(x), x.max() + 0.2 * np.ptp(x))
@@ -77,31 +73,6 @@ def function_panel(
     return Panel(
         traces, title, name, "f(x)", xlim=(float(low), float(high)), ylim=ylim, legend=legend
     )
-
-
-def plot_function(
-    net: Network,
-    problem: Problem,
-    *,
-    ax: Axes | None = None,
-    span: tuple[float, float] | None = None,
-    line: bool = True,
-) -> Axes:
-    """f(x) against x with the samples, for data with one feature and a bias.
-
-    Parameters
-    ----------
-    net, problem
-        The network and the data it was trained on.
-    ax : Axes, optional
-        A new figure by default.
-    span : (low, high), optional
-        Range of x; a little more than the data by default.
-    line : bool
-        Whether to draw the least-squares line, dashed.
-    """
-    axes: Axes = draw(function_panel(net, problem, span=span, line=line), ax)
-    return axes
 
 
 def neurons_panel(
@@ -135,7 +106,7 @@ def neurons_panel(
         As in :class:`reluflow.plot.traces.Panel`.
     """
     if net.d != 2:
-        raise ReluflowError(f"plot_neurons draws neurons with 2 features, got d={net.d}")
+        raise ReluflowError(f"neurons_panel draws neurons with 2 features, got d={net.d}")
     if problem is not None:
         net.check_fits(problem.d)
     if most < 1 or not (size is None or 0.0 < size < np.inf):
@@ -193,37 +164,6 @@ def _names_of_neurons(net: Network, marker: str) -> list[Trace]:
         if (np.sign(net.a) == sign).any()
     ]
     return [*traces, Line([], [], "inner circle: size 0", NEUTRAL, width=0.8)]
-
-
-def plot_neurons(
-    net: Network,
-    problem: Problem | None = None,
-    *,
-    ax: Axes | None = None,
-    most: int = MANY,
-    size: float | None = None,
-) -> Axes:
-    """Inner weights in the plane on a polar plot: :func:`neurons_panel`.
-
-    Parameters
-    ----------
-    net : Network
-        With two features.
-    problem : Problem, optional
-        Adds samples and hyperplanes.
-    ax : Axes, optional
-        Of projection "polar"; a new figure by default.
-    most : int
-        More neurons than this are thinned, which the title then says.
-    size : float, optional
-        Largest norm shown, to compare several pictures.
-
-    Returns
-    -------
-    Axes
-    """
-    axes: Axes = draw(neurons_panel(net, problem, most=most, size=size), ax)
-    return axes
 
 
 def _samples(problem: Problem, rim: float) -> list[Trace]:
