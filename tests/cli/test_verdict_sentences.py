@@ -1,13 +1,14 @@
 """Sentences of the verdict that must not mislead: shares, clocks, sizes, poor predictions."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from reluflow import Network, Problem, flow, initialize, limit
-from reluflow.claims.compare import Comparison, JumpRow, compare
+from reluflow.claims.compare import Comparison, JumpRow, _seen, compare
 from reluflow.claims.evidence import Evidence
 from reluflow.explanation.end import (
     carriers,
@@ -20,7 +21,12 @@ from reluflow.explanation.explain import explain
 from reluflow.explanation.explanation import Explanation
 from reluflow.explanation.page import _loss, _margins, in_real_time, page_of
 from reluflow.explanation.simulate import SlowDirection
-from reluflow.explanation.verdict.course import _agreement, directions, in_flow_time
+from reluflow.explanation.verdict.course import (
+    _agreement,
+    _seen_in_run,
+    directions,
+    in_flow_time,
+)
 from reluflow.explanation.verdict.outcome import best, end
 from reluflow.explanation.verdict.sentences import sentences
 from reluflow.gradientflow.mover import Snapshot
@@ -194,6 +200,47 @@ def test_doubts_of_the_limit_reach_the_comparison():
     rows = compare(process, run, run.flow_times, scale, float(run.loss[-1])).rows
     assert tuple(r.doubt for r in rows) == process.doubts_at(log_scale=scale)
     assert rows[0].doubt.startswith("the next candidate is 0.0")
+
+
+def test_jumps_that_overlap_are_seen_as_one():
+    """The run is above the last half for as long as one looks: both jumps are one fall of it."""
+    times, loss = np.arange(6.0), np.array([1.0, 1.0, 0.6, 0.3, 0.21, 0.2])
+    levels = np.array([1.0, 0.25, 0.1])  # the half of the second fall is 0.175
+    assert _seen(times, loss, levels, np.array([False, False]))[0][1] is None
+    found, as_one = _seen(times, loss, levels, np.array([False, True]))
+    assert as_one == [(1, 2), (1, 2)]
+    assert found == [pytest.approx(2.0 + 0.05 / 0.3)] * 2  # where the loss is 0.55
+    found, as_one = _seen(times, np.append(loss[:-1], 0.1), levels, np.array([False, True]))
+    assert as_one == [None, None]  # each is seen by itself
+    assert None not in found
+    rows = (
+        row(jump=1, predicted=5.0, simulated=5.1),
+        row(jump=2, predicted=9.8, simulated=10.0, as_one=(2, 3), simulated_loss=None, held=None),
+        row(jump=3, predicted=9.86, simulated=10.0, as_one=(2, 3)),
+    )
+    said = _seen_in_run(rows)
+    assert said == (
+        " In the simulation jump 1 comes at 5.1 (+2.0 %) and jumps 2 and 3, 0.06 apart as "
+        "predicted, come as one at 10 (+2.0 %)."
+    )
+    assert Comparison(rows, 0.0, 0.0, 1.0, True).agrees  # there is no level between them
+    unseen = [replace(r, simulated=None) for r in rows[1:]]
+    assert "jumps 2 and 3, 0.06 apart as predicted, are not seen" in _seen_in_run(
+        (rows[0], *unseen)
+    )
+
+
+@pytest.mark.parametrize(("second", "overlap"), [(0.9999, True), (0.8, False)])
+def test_the_limit_knows_which_jumps_overlap(second, overlap):
+    """Two orthonormal samples: rates y_k / 2, jumps at log(1/scale) over these."""
+    problem = Problem(np.eye(2), [1.0, second])
+    process = limit(problem, directions=np.array([[1.0, -1.0], [-1.0, 1.0]]), signs=[1, 1])
+    apart = float(np.diff(process.jump_times(1e-6))[0])
+    assert (apart * 0.5 < 1.0) == overlap
+    assert process.overlaps_at(1e-6).tolist() == [False, overlap]
+    said = f"it comes {apart:.2g} after jump 1, before that one is done"
+    assert (said in process.doubts_at(1e-6)[1]) == overlap
+    assert not process.overlaps_at(log_scale=-1e8).any()  # a smaller scale separates them
 
 
 def stub(problem, net, **more):

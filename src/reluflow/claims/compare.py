@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.arrays import Array, Indices
+from reluflow.arrays import Array, Indices, Mask
 from reluflow.prediction.process import JumpProcess
 from reluflow.trajectory import Trajectory
 
@@ -32,6 +32,8 @@ class JumpRow:
     new, new_predicted : share of those that jump here, in the run and as predicted
     gap, rest : distance to the next candidate, and length of the plateau before
     doubt : why a run from this scale may show the jump at another time, empty for no reason
+    as_one : first and last of the jumps that the run shows as one fall of the loss, this among
+        them, since they overlap at this scale; ``simulated`` is the time of that fall
     """
 
     jump: int
@@ -47,6 +49,7 @@ class JumpRow:
     gap: float | None
     rest: float | None
     doubt: str = ""
+    as_one: tuple[int, int] | None = None
 
     @property
     def difference(self) -> float | None:
@@ -86,6 +89,7 @@ class Comparison:
         levels = all(
             r.simulated_loss is not None and abs(r.simulated_loss - r.loss) <= CLOSE * self.drop
             for r in self.rows
+            if r.as_one is None or r.jump == r.as_one[1]
         )
         return times and levels and self.who is not False and self.ends_meet
 
@@ -133,14 +137,18 @@ def compare(
     doubts = process.doubts_at(log_scale=log_scale)
     losses, loss = process.losses, np.asarray(run.loss, dtype=float)
     drop = float(losses[0] - losses.min())
-    found = [_passes(times, loss, float(half)) for half in 0.5 * (losses[:-1] + losses[1:])]
+    found, as_one = _seen(times, loss, losses, process.overlaps_at(log_scale=log_scale))
     unknown = np.ones(process.n_jumps, dtype=bool)
     if process.offsets is not None:
         unknown = np.isnan(process.offsets)
     rows = []
     for i in range(process.n_jumps):
         last = i + 1 == process.n_jumps
-        at = len(loss) - 1 if last else _rest(times, loss, found[i], found[i + 1])
+        one = as_one[i]
+        inside = one is not None and i + 1 < one[1]  # no plateau between them
+        at = len(loss) - 1 if last else None
+        if not (last or inside):
+            at = _rest(times, loss, found[i], found[i + 1])
         level = None if at is None else float(loss[at])
         rows.append(
             JumpRow(
@@ -157,10 +165,36 @@ def compare(
                 gap=_finite_or_none(gaps[i]),
                 rest=_finite_or_none(rests[i]),
                 doubt=doubts[i],
+                as_one=one,
             )
         )
     short = bool((gaps < GAP).any() or (rests[1:] < REST).any())
     return Comparison(tuple(rows), float(losses[-1]), end, drop, short)
+
+
+def _seen(
+    times: Array, loss: Array, levels: Array, overlaps: Mask
+) -> tuple[list[float | None], list[tuple[int, int] | None]]:
+    """When half of each fall between ``levels`` is done, and which jumps are seen as one.
+
+    Jumps that overlap need not show a plateau between them: where one of them is not seen by its
+    own half, all of them are one fall, of which half is done once.
+    """
+    found = [_passes(times, loss, float(half)) for half in 0.5 * (levels[:-1] + levels[1:])]
+    as_one: list[tuple[int, int] | None] = [None] * len(found)
+    first = 0
+    for last in range(len(found)):
+        if last + 1 < len(found) and overlaps[last + 1]:
+            continue
+        if last > first and None in found[first : last + 1]:
+            half = _passes(times, loss, 0.5 * float(levels[first] + levels[last + 1]))
+            size = last + 1 - first
+            found[first : last + 1], as_one[first : last + 1] = (
+                [half] * size,
+                [(first + 1, last + 1)] * size,
+            )
+        first = last + 1
+    return found, as_one
 
 
 def _finite_or_none(value: float) -> float | None:

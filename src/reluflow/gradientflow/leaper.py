@@ -303,13 +303,13 @@ def stiffest(X: Array, S: Array, aa: Array, ww: Array, bend: Array) -> float:
     """
     root = np.sqrt(bend)
     v = root * (1.0 + 1e-3 * np.arange(bend.size))
-    value = 0.0
+    S, own = S * root, aa[:, None]
+    value = math.sqrt(float(v @ v))
     for _ in range(12):
-        size = float(np.linalg.norm(v))
-        if size == 0.0:
+        if value == 0.0:
             return 0.0
-        p = (S * (root * v / size)) @ X
-        q = aa[:, None] * p + np.einsum("gij,gj->gi", ww, p)
-        v = root * np.sum(S * (q @ X.T), axis=0)
-        value = float(np.linalg.norm(v))
+        p = (S * (v / value)) @ X
+        q = own * p + np.einsum("gij,gj->gi", ww, p)
+        v = np.einsum("gk,gk->k", S, q @ X.T)
+        value = math.sqrt(float(v @ v))
     return 1.1 * value

@@ -110,9 +110,10 @@ class Loop:
                 if status is None:
                     self._hand_over()
                 mover = self.mover
-                loss = float(self.problem.value(mover.f))
-                done = mover.t if finite else mover.cost["steps"]
-                progress.update(done, self.seconds, f"loss {loss:.3g}")
+                if not progress.silent:
+                    loss = float(self.problem.value(mover.f))
+                    done = mover.t if finite else mover.cost["steps"]
+                    progress.update(done, self.seconds, f"loss {loss:.3g}")
                 if status is None and self.checkpoint.due():
                     self.checkpoint.write(self.pack())
         if status.code == "interrupted":

@@ -50,6 +50,7 @@ class Present:
         n = s.data.y.size
         self.f, self.c, self.D = np.empty(n), np.empty(n), np.empty((s.U.shape[0], s.d))
         self._stiffness: tuple[float, Array] | None = None  # of these outputs, once asked for
+        self._log_sizes: Array | None = None  # likewise
         self.log_loss = field(s.data, s.cones, s.C, self.f, self.c, self.D)
         self.rates = lengths(self.D)
         safe = np.where(self.rates > 0, self.rates, 1.0)
@@ -69,11 +70,13 @@ class Present:
 
     def log_sizes(self) -> Array:
         """log B_u of every cone."""
-        s = self.state
-        B = np.empty(s.U.shape[0])
-        contributions(s.cones, s.C, B)
-        with np.errstate(divide="ignore"):
-            return np.log(B) + 2.0 * s.log_size
+        if self._log_sizes is None:
+            s = self.state
+            B = np.empty(s.U.shape[0])
+            contributions(s.cones, s.C, B)
+            with np.errstate(divide="ignore"):
+                self._log_sizes = np.log(B) + 2.0 * s.log_size
+        return self._log_sizes
 
     def velocities(self) -> tuple[Array, Array, Array]:
         """Unit vectors, log-scales, and velocities M_u z - decay z of the unit vectors."""

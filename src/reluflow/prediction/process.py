@@ -299,6 +299,19 @@ class JumpProcess(Shown):
             return np.full(self.n_jumps, np.nan)
         return length / np.maximum(self.relaxation[:-1], 1e-300)
 
+    def overlaps_at(self, scale: float | None = None, log_scale: float | None = None) -> Mask:
+        """Whether each jump comes, at this scale, before the one before it is done.
+
+        A jump takes about the time 1/g in which its group, growing at rate g, grows e-fold; two
+        that are closer than that are one fall of the loss.
+        """
+        apart = np.diff(self.jump_times(scale, log_scale))
+        found = np.zeros(self.n_jumps, dtype=bool)
+        for i in range(1, self.n_jumps):
+            rate = float(np.max(self.rates[i - 1][self.neurons[i - 1]], initial=0.0))
+            found[i] = apart[i - 1] * rate < 1.0
+        return found
+
     def doubts_at(
         self, scale: float | None = None, log_scale: float | None = None
     ) -> tuple[str, ...]:
@@ -309,11 +322,15 @@ class JumpProcess(Shown):
         """
         L = log_inverse(scale, log_scale)
         gaps, rests = self.gaps_at(log_scale=-L), self.rests_at(log_scale=-L)
+        times, overlaps = self.jump_times(log_scale=-L), self.overlaps_at(log_scale=-L)
         reasons: list[str] = []
         for i in range(self.n_jumps):
             found = []
             if gaps[i] < _GAP:
                 found.append(f"the next candidate is {max(gaps[i], 0.0):.2g} of the time later")
+            if overlaps[i]:
+                apart = f"{times[i] - times[i - 1]:.2g}"
+                found.append(f"it comes {apart} after jump {i}, before that one is done")
             if i and self.relaxation is not None and np.isinf(self.relaxation[i]):
                 found.append("the plateau before it never rests: margins grow for ever")
             elif rests[i] < _REST:

@@ -54,6 +54,12 @@ class Progress:
             _overall.append(self)
         return self
 
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is ever shown: then nothing has to be reported."""
+        display = _overall[-1] if _overall and not self.overall else self
+        return not display._wanted
+
     def update(self, done: float, elapsed: float, note: str = "") -> None:
         """Report ``done`` units after ``elapsed`` seconds, with a short note such as the loss."""
         if _overall and not self.overall:

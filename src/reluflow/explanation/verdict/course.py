@@ -184,12 +184,21 @@ def predicted_jumps(process: JumpProcess, log_scale: float, m: int) -> str:
 
 def _seen_in_run(rows: tuple[JumpRow, ...]) -> str:
     """Times of the predicted jumps in the simulation."""
-    seen = [
-        f"jump {row.jump} "
-        + ("is not seen" if row.simulated is None else f"comes at {row.simulated:.4g}")
-        + ("" if row.difference is None else f" ({percent(row.difference)})")
-        for row in rows[:SHOWN]
-    ]
+    seen = []
+    for row in rows[:SHOWN]:
+        if row.as_one is not None and row.jump > row.as_one[0]:
+            continue  # said with the first of them
+        who, comes, unseen = f"jump {row.jump}", "comes", "is not seen"
+        if row.as_one is not None:
+            apart = rows[row.as_one[1] - 1].predicted - row.predicted
+            who = _jumps([str(i) for i in range(row.as_one[0], row.as_one[1] + 1)])
+            who = f"{who}, {apart:.2g} apart as predicted,"
+            comes, unseen = "come as one", "are not seen"
+        seen.append(
+            f"{who} "
+            + (unseen if row.simulated is None else f"{comes} at {row.simulated:.4g}")
+            + ("" if row.difference is None else f" ({percent(row.difference)})")
+        )
     return f" In the simulation {join(seen)}."
 
 
