@@ -74,6 +74,58 @@ def test_first_zero_is_where_the_sign_changes():
     assert kernel.first_zero(np.array([0.0, -1.0, 0.0]), s, 0.5, 5.0) == 0.5
 
 
+def test_a_function_that_has_just_left_zero_has_its_next_zero_later():
+    """After a crossing rounding may leave a product just below 0: it is no arrival."""
+    s = np.array([2.0, 1.0])
+    for below in (0.0, 1e-16, 4e-16):
+        coef = np.array([-3.0 * (1.0 + below), -1.0, 4.0, 0.0, 0.0])  # -(e^t - 1)(e^t - 3)
+        assert kernel.first_zero(coef, s, 0.0, 2.0) == pytest.approx(np.log(3.0), rel=1e-12)
+        f, when = kernel.next_event(coef[None], np.ones(1), s, np.inf, 0.0)
+        assert (f, when) == (0, pytest.approx(np.log(3.0), rel=1e-12))
+    negative = np.array([-3.1, -1.0, 4.0, 0.0, 0.0])  # another event has made it so
+    assert kernel.first_zero(negative, s, 0.0, 2.0) == 0.0
+
+
+@pytest.mark.parametrize("spacing", [0.0, 1e-9, 0.01, 10.0])
+def test_the_next_event_is_the_first_of_all(case, spacing):
+    """Whatever the first look, and with many functions that pass 0 before the second."""
+    rng = case[3]
+    s, zeros = np.array([1.0]), rng.uniform(0.1, 0.4, 30)
+    coefs = np.column_stack([np.exp(zeros), -np.ones(30), np.zeros(30)])  # e^zero - e^t
+    f, when = kernel.next_event(coefs, np.ones(30), s, np.inf, spacing)
+    assert f == np.argmin(zeros)
+    assert when == pytest.approx(zeros.min(), rel=1e-12)
+    assert kernel.next_event(coefs, np.ones(30), s, 0.05, spacing) == (-1, 0.05)
+
+
+def test_changes_of_sides_keep_the_matrix_of_the_cone(case):
+    X, C, U, _ = case
+    pull = kernel.Pull(X, C, np.linalg.norm(X, axis=1), LEAK)
+    M, anew = np.empty((4, 3)), np.empty((4, 3))
+    kernel.cone_matrix(X, C, U, LEAK, M)
+    for k, side in ((0, -U[0]), (1, 1), (2, 0), (4, -1), (2, 1)):
+        kernel.change_side(pull, U, k, side, M)
+        assert U[k] == side
+    kernel.cone_matrix(X, C, U, LEAK, anew)
+    assert pytest.approx(anew, abs=1e-13) == M
+
+
+def test_a_ride_leaves_the_neuron_of_its_last_event():
+    """From there on there is no event, and the same growth."""
+    rng = np.random.default_rng(5)
+    from reluflow import Problem, initialize
+    from reluflow.landscape.multioutput import ride, sides_of
+
+    problem = Problem(rng.standard_normal((40, 3)), rng.integers(0, 3, 40), loss="softmax")
+    net = initialize(problem, 6, rng=1)
+    found = ride(problem, net.W, net.a, sides_of(problem, net.W), problem.pull, np.inf)
+    assert (found.last > 0.0).all()
+    again = ride(problem, found.Z[:, :3], found.Z[:, 3:], found.U, problem.pull, np.inf)
+    assert not again.counts.any()
+    assert pytest.approx(found.W, abs=1e-12) == again.W
+    assert again.rate == pytest.approx(found.rate, rel=1e-12)
+
+
 def test_least_place_of_a_valley():
     s = np.array([1.0])
     assert kernel.least_place(np.array([0.0, 1.0, 4.0]), s, -3.0, 5.0) == pytest.approx(np.log(2.0))

@@ -16,7 +16,7 @@ from reluflow import Network, Problem, ReluflowError, align, datasets, initializ
 from reluflow.problem.datasets._common import hard_margin
 from reluflow.problem.datasets.bf24 import STEWART_KNOTS
 
-BUILT_IN = [name for name in datasets.names() if name != "mnist"]
+BUILT_IN = [name for name in datasets.names() if not name.startswith("mnist")]
 RANDOM = [name for name in BUILT_IN if "rng" in datasets.REGISTRY[name].options]
 
 

@@ -56,6 +56,31 @@ def test_pair(folder, split):
     np.testing.assert_allclose(cosine, problem.known["class_sum_cosine"], rtol=1e-12)
 
 
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_ten_digits_are_ten_classes(folder, split):
+    problem = datasets.load("mnist-digits", folder=folder, split=split, bias=1.0)
+    images, labels = synthetic(split)
+    raw = images.reshape(-1, 784) / 255
+    assert (problem.K, problem.d, problem.loss.name) == (10, 785, "softmax")
+    assert problem.classes == tuple("0123456789")
+    assert problem.name == "mnist-digits"
+    np.testing.assert_array_equal(np.bincount(problem.labels), COUNTS[split])
+    np.testing.assert_allclose(problem.known["mean"], raw.mean(axis=0), rtol=1e-13)
+    sevens = problem.X[problem.labels == 7, :784] + problem.known["mean"]
+    np.testing.assert_allclose(sevens, raw[labels == 7], atol=1e-14)
+
+
+def test_some_digits_in_the_order_given(folder):
+    problem = datasets.mnist_digits((7, 2, 4), folder, per_class=3, center=False)
+    assert (problem.K, problem.n, problem.name) == (3, 9, "mnist-7-2-4")
+    assert [problem.classes[c] for c in problem.labels] == ["7"] * 3 + ["2"] * 3 + ["4"] * 3
+    assert not problem.known["mean"].any()
+    with pytest.raises(ReluflowError, match="expected at least two different ones"):
+        datasets.mnist_digits((3, 3), folder)
+    with pytest.raises(ReluflowError, match="has 7 images of digit 1: expected at least 8"):
+        datasets.mnist_digits((7, 1), folder, per_class=8)
+
+
 def test_defaults(folder):
     problem = datasets.mnist_pair(folder=folder)
     assert problem.known["digits"] == (1, 0)

@@ -45,8 +45,11 @@ class Modes(NamedTuple):
 
 
 _TINY = 1e-14  # products below this times |x||z| are zero
+_ROUNDING = 1e-13  # of a sum of terms, relative to their moduli
 _NONE = 1e-12  # share of a neuron below which it has no growing part
 _MARCH = 20000  # looks ahead for the next event
+_AHEAD = 4.0  # the first look, in times between the last two events
+_FRESH = 64  # changes of sides after which M is summed up anew
 
 
 @njit(cache=True)
@@ -82,18 +85,35 @@ def sliding_basis(X, U, Q):
 
 
 @njit(cache=True)
+def slope_of(side, leak):
+    """phi' on a side, 0 for a sample that is slid on, which is left out of M."""
+    if side == 0:
+        return 0.0
+    return 1.0 if side > 0 else leak
+
+
+@njit(cache=True)
 def cone_matrix(X, C, U, leak, M):
     """M = sum_k slope_k x_k c_k^T over samples that are not slid on."""
-    n, d = X.shape
-    K = C.shape[1]
-    M[:, :] = 0.0
+    n, K = C.shape
+    sloped = np.empty((n, K))
     for k in range(n):
-        slope = 1.0 if U[k] > 0 else (leak if U[k] < 0 else 0.0)
-        if slope == 0.0:
-            continue
-        for i in range(d):
-            x = slope * X[k, i]
-            for c in range(K):
+        slope = slope_of(U[k], leak)
+        for c in range(K):
+            sloped[k, c] = slope * C[k, c]
+    M[:, :] = np.dot(X.T, sloped)
+
+
+@njit(cache=True)
+def change_side(pull, U, k, side, M):
+    """Put a neuron on another side of sample k: M changes by a multiple of x_k c_k^T."""
+    X, C = pull.X, pull.C
+    change = slope_of(side, pull.leak) - slope_of(U[k], pull.leak)
+    U[k] = side
+    if change != 0.0:
+        for i in range(M.shape[0]):
+            x = change * X[k, i]
+            for c in range(M.shape[1]):
                 M[i, c] += x * C[k, c]
 
 
@@ -109,18 +129,26 @@ def project_off(Q, rank, w):
 
 
 @njit(cache=True)
+def growths(s, t, up, down):
+    """Factors e^{s_i t} and e^{-s_i t} of the terms, times e^{-s_0 t}; returns e^{-s_0 t}."""
+    for i in range(s.size):
+        up[i], down[i] = math.exp((s[i] - s[0]) * t), math.exp(-(s[i] + s[0]) * t)
+    return math.exp(-s[0] * t)
+
+
+@njit(cache=True)
 def term_values(coefs, s, t, out, slopes):
     """Value and slope in t of each function, times e^{-s_0 t}; coefs (F, 1 + 2r) are A, B, D."""
-    r, top = s.size, s[0]
-    still = math.exp(-top * t)
+    r = s.size
+    up, down = np.empty(r), np.empty(r)
+    still = growths(s, t, up, down)
     for f in range(coefs.shape[0]):
-        out[f], slopes[f] = coefs[f, 0] * still, 0.0
-    for i in range(r):
-        up, down = math.exp((s[i] - top) * t), math.exp(-(s[i] + top) * t)
-        for f in range(coefs.shape[0]):
-            grow, fall = coefs[f, 1 + i] * up, coefs[f, 1 + r + i] * down
-            out[f] += grow + fall
-            slopes[f] += s[i] * (grow - fall)
+        value, slope = coefs[f, 0] * still, 0.0
+        for i in range(r):
+            grow, fall = coefs[f, 1 + i] * up[i], coefs[f, 1 + r + i] * down[i]
+            value += grow + fall
+            slope += s[i] * (grow - fall)
+        out[f], slopes[f] = value, slope
 
 
 @njit(cache=True)
@@ -137,18 +165,59 @@ def one_value(coef, s, t):
 
 
 @njit(cache=True)
-def first_zero(coef, s, low, high):
-    """Where a function that is negative at ``high`` and not at ``low`` (or just so) passes 0."""
-    if one_value(coef, s, low)[0] <= 0.0:
-        return low
-    for _ in range(200):
+def positive_place(coef, s, low, high):
+    """A place at which a function that rises from 0 at ``low`` is positive, ``low`` if none is.
+
+    By bisection towards its highest place before ``high``, where it is negative.
+    """
+    for _ in range(60):
         middle = 0.5 * (low + high)
-        if middle <= low or middle >= high:
-            break
-        if one_value(coef, s, middle)[0] > 0.0:
+        value, slope = one_value(coef, s, middle)
+        if value > 0.0:
+            return middle
+        if slope > 0.0:
             low = middle
         else:
             high = middle
+    return low
+
+
+@njit(cache=True)
+def first_zero(coef, s, low, high):
+    """Where a function that is negative at ``high`` and not at ``low`` (or just so) passes 0.
+
+    A function that rises from 0, up to rounding, has just left it: its zero is the next one; one
+    that another event has made negative is past its zero. By Newton's method, whose steps also
+    tighten the bracket from both sides, and bisection where they leave it.
+    """
+    value, slope = one_value(coef, s, low)
+    if value <= 0.0 and slope > 0.0 and -value <= _ROUNDING * np.sum(np.abs(coef)):
+        low = positive_place(coef, s, low, high)
+        value = one_value(coef, s, low)[0]
+    if value <= 0.0:
+        return low
+    theta = 0.5 * (low + high)
+    for _ in range(200):
+        if not low < theta < high:
+            theta = 0.5 * (low + high)
+        if theta <= low or theta >= high:
+            break
+        value, slope = one_value(coef, s, theta)
+        if value > 0.0:
+            low = theta
+        else:
+            high = theta
+        if slope >= 0.0:
+            continue
+        step = -value / slope
+        near = max(1e-3 * abs(step), 1e-16 * abs(theta))
+        theta += step
+        for side in (theta - near, theta + near):
+            if low < side < high:
+                if one_value(coef, s, side)[0] > 0.0:
+                    low = side
+                else:
+                    high = side
     return high
 
 
@@ -165,35 +234,41 @@ def least_place(coef, s, low, high):
 
 
 @njit(cache=True)
-def next_event(coefs, sizes, s, until):
+def next_event(coefs, sizes, s, until, spacing):
     """(function, time) of the first that becomes negative before ``until``; -1 if none does.
 
     -2 where that could not be decided. Looks ahead in steps short beside the times in which the
-    terms change; between two looks a function may dip below 0 once, which its slope shows.
+    terms change, and at first in times ``spacing`` between events; between two looks a function may
+    dip below 0 once, which its slope shows.
     """
     F = coefs.shape[0]
     now, slope = np.empty(F), np.empty(F)
     then, tilt = np.empty(F), np.empty(F)
     if F == 0:
         return -1, until
-    t, dt = 0.0, 0.5 / s[0]
+    t, longest = 0.0, 0.5 / s[0]
+    dt = min(longest, _AHEAD * spacing) if spacing > 0.0 else longest
     term_values(coefs, s, t, now, slope)
     for _ in range(_MARCH):
         ahead = min(t + dt, until)
         term_values(coefs, s, ahead, then, tilt)
-        best, when = -1, np.inf
+        best, when = -1, ahead
         for f in range(F):
             tol = _TINY * sizes[f]
+            high = ahead
             if then[f] < -tol:
-                zero = first_zero(coefs[f], s, t, ahead)
+                if best >= 0:
+                    if one_value(coefs[f], s, when)[0] > 0.0:
+                        continue  # later than what was found
+                    high = when
             elif slope[f] < 0.0 and tilt[f] > 0.0:
-                low = least_place(coefs[f], s, t, ahead)
-                if one_value(coefs[f], s, low)[0] >= -tol:
+                high = least_place(coefs[f], s, t, ahead)
+                if one_value(coefs[f], s, high)[0] >= -tol:
                     continue
-                zero = first_zero(coefs[f], s, t, low)
             else:
                 continue
-            if zero < when:
+            zero = first_zero(coefs[f], s, t, high)
+            if zero < when or best < 0:
                 best, when = f, zero
         if best >= 0:
             return best, when
@@ -204,6 +279,8 @@ def next_event(coefs, sizes, s, until):
             return -1, until
         if t * s[0] > 40.0:
             dt *= 1.2
+        elif dt < longest:
+            dt = min(2.0 * dt, longest)
         for f in range(F):
             now[f], slope[f] = then[f], tilt[f]
     return -2, until
@@ -213,15 +290,17 @@ def next_event(coefs, sizes, s, until):
 def all_safe(coefs, sizes, s, t):
     """Whether the fastest terms outweigh all others in every function, now and hence for ever."""
     r, top = s.size, s[0]
+    up, down = np.empty(r), np.empty(r)
+    still = growths(s, t, up, down)
     for f in range(coefs.shape[0]):
-        lead, rest = 0.0, abs(coefs[f, 0]) * math.exp(-top * t)
+        lead, rest = 0.0, abs(coefs[f, 0]) * still
         for i in range(r):
-            grow = coefs[f, 1 + i] * math.exp((s[i] - top) * t)
+            grow = coefs[f, 1 + i] * up[i]
             if s[i] >= top * (1.0 - 1e-12):
                 lead += grow
             else:
                 rest += abs(grow)
-            rest += abs(coefs[f, 1 + r + i]) * math.exp(-(s[i] + top) * t)
+            rest += abs(coefs[f, 1 + r + i]) * down[i]
         if not (lead > rest or (lead >= -_TINY * sizes[f] and rest <= _TINY * sizes[f])):
             return False
     return True
@@ -235,24 +314,18 @@ def event_terms(pull, U, M, modes, coefs, sizes, which, what):
     """
     X, C, norms, leak = pull
     L, R, gp, gm, w0, a0 = modes
-    n, d = X.shape
-    K, r = C.shape[1], gp.size
+    n, K, r = X.shape[0], C.shape[1], gp.size
     slid = np.flatnonzero(U == 0)
+    still, along = np.dot(X, w0), np.dot(X, L)
     F = 0
     for k in range(n):
         if U[k] == 0:
             continue
         side = float(U[k])
-        total = 0.0
-        for i in range(d):
-            total += X[k, i] * w0[i]
-        coefs[F, 0] = side * total
+        coefs[F, 0] = side * still[k]
         for q in range(r):
-            along = 0.0
-            for i in range(d):
-                along += X[k, i] * L[i, q]
-            coefs[F, 1 + q] = side * along * gp[q]
-            coefs[F, 1 + r + q] = side * along * gm[q]
+            coefs[F, 1 + q] = side * along[k, q] * gp[q]
+            coefs[F, 1 + r + q] = side * along[k, q] * gm[q]
         sizes[F], which[F], what[F] = norms[k], k, 0
         F += 1
     if slid.size == 0:
@@ -269,11 +342,11 @@ def event_terms(pull, U, M, modes, coefs, sizes, which, what):
                 total += sign * (hold[j, c] - factor * C[k, c]) * a0[c]
             coefs[F, 0] = total
             for q in range(r):
-                along = 0.0
+                total = 0.0
                 for c in range(K):
-                    along += sign * (hold[j, c] - factor * C[k, c]) * R[q, c]
-                coefs[F, 1 + q] = along * gp[q]
-                coefs[F, 1 + r + q] = -along * gm[q]
+                    total += sign * (hold[j, c] - factor * C[k, c]) * R[q, c]
+                coefs[F, 1 + q] = total * gp[q]
+                coefs[F, 1 + r + q] = -total * gm[q]
             size = 0.0
             for c in range(K):
                 size += C[k, c] ** 2 + hold[j, c] ** 2
@@ -304,12 +377,13 @@ def crosses(pull, U, k, Q, rank, Mp, a):
 
 
 @njit(cache=True)
-def ride(w, a, U, pull, floor, until, most):
+def ride(w, a, U, pull, floor, until, most, z):
     """Move one neuron (w, a) on the sides U for a time under the pull C, in place.
 
     Returns (end, rate, log, last, crossings, slides): how it ends (`codes.PathEnd`), the slope of
     log|z| for ever and the limit of log|z| less that times t if ``until`` is infinite, else 0 and
-    log|z|; time of the last event; numbers of events. w and a are left with |z| = 1.
+    log|z|; time of the last event; numbers of events. w and a are left with |z| = 1, and ``z``
+    gets what they were at the last event, up to a factor.
     """
     X, C, leak = pull.X, pull.C, pull.leak
     n, d = X.shape
@@ -320,7 +394,9 @@ def ride(w, a, U, pull, floor, until, most):
     coefs, sizes = np.empty((most_terms, 1 + 2 * r_most)), np.empty(most_terms)
     which, what = np.empty(most_terms, dtype=np.int64), np.empty(most_terms, dtype=np.int64)
     t, log, last, crossings, slides = 0.0, 0.0, 0.0, 0, 0
-    for _ in range(most):
+    spacing = 0.0
+    z[:d], z[d:] = w, a
+    for turn in range(most):
         rank = sliding_basis(X, U, Q)
         project_off(Q, rank, w)
         size = math.sqrt(np.sum(w * w) + np.sum(a * a))
@@ -329,7 +405,8 @@ def ride(w, a, U, pull, floor, until, most):
         w /= size
         a /= size
         log += math.log(size)
-        cone_matrix(X, C, U, leak, M)
+        if turn % _FRESH == 0:
+            cone_matrix(X, C, U, leak, M)
         Mp = M.copy()
         for q in range(rank):
             for c in range(K):
@@ -345,7 +422,7 @@ def ride(w, a, U, pull, floor, until, most):
         r = 1
         while r < s.size and s[r] > 1e-13 * s[0]:
             r += 1
-        s = s[:r].copy()
+        s, L = s[:r].copy(), np.ascontiguousarray(L[:, :r])
         gp, gm = np.empty(r), np.empty(r)
         w0, a0 = w.copy(), a.copy()
         for q in range(r):
@@ -367,7 +444,7 @@ def ride(w, a, U, pull, floor, until, most):
             gp[:lead] = 0.0
         modes = Modes(L, R, gp, gm, w0, a0)
         F = event_terms(pull, U, M, modes, coefs, sizes, which, what)
-        f, when = next_event(coefs[:F, : 1 + 2 * r], sizes[:F], s, until - t)
+        f, when = next_event(coefs[:F, : 1 + 2 * r], sizes[:F], s, until - t, spacing)
         if f == -2:
             return UNRESOLVED, 0.0, log, last, crossings, slides
         if f == -1 and until == np.inf:
@@ -396,25 +473,31 @@ def ride(w, a, U, pull, floor, until, most):
             w /= size
             a /= size
             return GROWS, 0.0, log + math.log(size), last, crossings, slides
-        k, last = which[f], t
+        k, last, spacing = which[f], t, when
+        z[:d], z[d:] = w, a
         if what[f] == 1:
-            U[k] = -1
+            change_side(pull, U, k, -1, M)
         elif what[f] == 2:
-            U[k] = 1
+            change_side(pull, U, k, 1, M)
         elif crosses(pull, U, k, Q, rank, Mp, a):
-            U[k] = -U[k]
+            change_side(pull, U, k, -U[k], M)
             crossings += 1
         else:
-            U[k] = 0
+            change_side(pull, U, k, 0, M)
             slides += 1
     return UNRESOLVED, 0.0, log, last, crossings, slides
 
 
 @njit(cache=True)
-def ride_all(W, A, U, pull, floor, until, most, ends, numbers, counts):
-    """`ride` for every row of W, A, U, in place; numbers (m, 3) are rate, log and last event."""
+def ride_all(W, A, U, pull, floor, until, most, ends, numbers, counts, Z):
+    """`ride` for every row of W, A, U, in place; numbers (m, 3) are rate, log and last event.
+
+    Rows of Z (m, d + K) get the neurons at their last events.
+    """
     for j in range(W.shape[0]):
-        end, rate, log, last, crossings, slides = ride(W[j], A[j], U[j], pull, floor, until, most)
+        end, rate, log, last, crossings, slides = ride(
+            W[j], A[j], U[j], pull, floor, until, most, Z[j]
+        )
         ends[j] = end
         numbers[j, 0], numbers[j, 1], numbers[j, 2] = rate, log, last
         counts[j, 0], counts[j, 1] = crossings, slides

@@ -36,6 +36,7 @@ ON_KINK = 1e-10  # |<v, x_k>| / |x_k| that counts as 0
 NO_PULL = 1e-13  # singular values below this times sum_k |c_k||x_k| are 0
 FACES = 60_000  # sign vectors around rays up to which all faces are listed
 LARGE = 20_000  # n d K above which ascents begin with steps uphill
+EPS = float(np.finfo(float).eps)
 SAME = 1e-7  # distance of two unit vectors that counts as the same direction
 
 
@@ -70,6 +71,7 @@ class Rides(NamedTuple):
     log: Array  # growth of log|z|; less rate times t for ever
     last: Array  # time of the last event
     counts: NDArray[np.int64]  # (m, 2) crossings and slides
+    Z: Array  # (m, d + K) at the last event, up to a factor
 
 
 def sides_of(problem: Problem, W: Array) -> Sides:
@@ -84,11 +86,11 @@ def ride(problem: Problem, W: Array, A: Array, U: Sides, C: Array, until: float)
     m = len(W)
     W, A, U = np.array(W, order="C"), np.array(A, order="C"), np.array(U, order="C")
     ends, numbers = np.zeros(m, dtype=np.int64), np.zeros((m, 3))
-    counts = np.zeros((m, 2), dtype=np.int64)
+    counts, Z = np.zeros((m, 2), dtype=np.int64), np.zeros((m, W.shape[1] + A.shape[1]))
     floor = NO_PULL * max(float(np.linalg.norm(C, axis=1) @ problem.norms), problem.total_pull)
     pull = Pull(np.ascontiguousarray(problem.X), C, problem.norms, problem.leak)
-    ride_all(W, A, U, pull, floor, until, most_events(problem.n), ends, numbers, counts)
-    return Rides(W, A, U, ends, numbers[:, 0], numbers[:, 1], numbers[:, 2], counts)
+    ride_all(W, A, U, pull, floor, until, most_events(problem.n), ends, numbers, counts, Z)
+    return Rides(W, A, U, ends, numbers[:, 0], numbers[:, 1], numbers[:, 2], counts, Z)
 
 
 # ---------------------------------------------------------------------- critical points
@@ -356,10 +358,22 @@ def simple_bound(problem: Problem, C: Array) -> float:
     if not used.any():
         return 0.0
     D = np.sqrt(sizes[used] / norms[used])[:, None]
-    kinked = float(np.linalg.norm(C[used] / D, 2) * np.linalg.norm(D * problem.X[used], 2))
+    kinked = _spectral_norm(C[used] / D) * _spectral_norm(D * problem.X[used])
     linear = float(np.linalg.norm(problem.X.T @ C, 2))
     bound = 0.5 * (1.0 + problem.leak) * linear + 0.5 * (1.0 - problem.leak) * kinked
     return min(total, bound) * (1.0 + 1e-12)
+
+
+def _spectral_norm(rows: Array) -> float:
+    """The largest singular value, by the smaller matrix rows^T rows where rows are many.
+
+    Its largest eigenvalue is right up to n times the rounding of a sum; the bound allows for that.
+    """
+    n, d = rows.shape
+    if n <= 4 * d:
+        return float(np.linalg.norm(rows, 2))
+    gram = rows.T @ rows
+    return float(np.sqrt(np.linalg.eigvalsh(gram)[-1] + n * EPS * np.trace(gram)))
 
 
 def largest_G(problem: Problem, pull: ArrayLike, starts: int = 300, rng: int = 0) -> LargestG:
@@ -440,7 +454,7 @@ def align(
         direction=direction,
         growth=found.rate,
         sign=grows.astype(np.int8),
-        time=_alignment_times(problem, net, U, C, found, direction, cosine),
+        time=_alignment_times(problem, C, found, direction, cosine),
         last_event=found.last,
         log_offset=offset + net.log_factors,
         log_gain=gain,
@@ -452,25 +466,23 @@ def align(
     )
 
 
-def _alignment_times(
-    problem: Problem, net: Network, U: Sides, C: Array, found: Rides, V: Array, cosine: float
-) -> Array:
+def _alignment_times(problem: Problem, C: Array, found: Rides, V: Array, cosine: float) -> Array:
     """From when on cos(w, V) stays at or above ``cosine``, to six digits; 0 for those at rest.
 
     After the last event the cosine of a growing neuron rises to 1; where it is large already, the
     time of that event is given.
     """
     grows = np.flatnonzero(found.ends == PathEnd.GROWS)
-    times = np.zeros(net.m)
+    times = np.zeros(len(V))
     if not grows.size:
         return times
 
     for j in grows.tolist():
         row, last = slice(j, j + 1), float(found.last[j])
-        start = ride(problem, net.W[row], net.a[row], U[row], C, last)
+        here = found.Z[row, : problem.d], found.Z[row, problem.d :], found.U[row]
 
-        def cosine_at(t: float, here: Rides = start, v: Array = V[j]) -> float:
-            moved = ride(problem, here.W, here.A, here.U, C, t).W[0]
+        def cosine_at(t: float, here: tuple[Array, Array, Sides] = here, v: Array = V[j]) -> float:
+            moved = ride(problem, *here, C, t).W[0]
             return float(moved @ v / np.linalg.norm(moved))
 
         if cosine_at(0.0) >= cosine:

@@ -14,7 +14,7 @@ from reluflow.problem.datasets.llwa21 import (
     symmetric_separable,
 )
 from reluflow.problem.datasets.mmv24 import separable, toy6, two_points
-from reluflow.problem.datasets.mnist import mnist_pair
+from reluflow.problem.datasets.mnist import mnist_digits, mnist_pair
 from reluflow.problem.datasets.registry import (
     FILE_OPTIONS,
     REGISTRY,
@@ -48,6 +48,7 @@ __all__ = [
     "hinted",
     "ideal_xor",
     "load",
+    "mnist_digits",
     "mnist_pair",
     "names",
     "orthonormal",

@@ -1,4 +1,4 @@
-"""Pairs of MNIST digits, centred, as in [MMV24]_ Figures 5 and 10-13."""
+"""MNIST, centred: pairs of digits as in [MMV24]_ Figures 5 and 10-13, and all ten as classes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import gzip
 import math
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reluflow.arrays import frozen_array
+from reluflow.arrays import Array, frozen_array
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.datasets._common import whole
@@ -77,36 +78,96 @@ def mnist_pair(
     digits = tuple(_digit(value) for value in (positive, negative))
     if digits[0] == digits[1]:
         raise ReluflowError(f"positive and negative are both {digits[0]}: choose two digits")
+    parts = _images_of(digits, folder, split, per_class, download)
+    X, mean = _centred(np.concatenate(parts), center)
+    y = np.repeat([1.0, -1.0], [len(part) for part in parts])
+    known: dict[str, Any] = {"digits": digits, "mean": mean}
+    if isinstance(center, bool | np.bool_) and center:
+        known["class_sum_cosine"] = -1.0
+    name = f"mnist-{digits[0]}-{digits[1]}"
+    return Problem(X, y, as_loss(loss), leak, reduction, name=name, known=known)
+
+
+@check_arguments
+def mnist_digits(
+    digits: Sequence[int] = tuple(range(10)),
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    split: str = "train",
+    per_class: int | None = None,
+    center: bool | ArrayLike = True,
+    download: bool = False,
+    loss: str | Loss = "softmax",
+    leak: float = 0.0,
+    reduction: str = "mean",
+    bias: float | None = None,
+) -> Problem:
+    """The ten digits of MNIST as ten classes, or some of them, pixels in [0, 1], centred.
+
+    Parameters
+    ----------
+    digits : list of int
+        Which digits; at least two, at least three for several outputs to be worth while.
+    folder, split, per_class, center, download
+        As for :func:`mnist_pair`.
+    loss, leak, reduction, bias
+        Of the problem; the loss is one of classes.
+
+    Returns
+    -------
+    Problem
+        d=784, one output for each digit, images in the order of ``digits``. ``known``: ``mean``
+        (what was subtracted) and ``digits``.
+    """
+    chosen = tuple(_digit(value) for value in digits)
+    if len(set(chosen)) != len(chosen) or len(chosen) < 2:
+        raise ReluflowError(f"digits are {list(chosen)}: expected at least two different ones")
+    parts = _images_of(chosen, folder, split, per_class, download)
+    X, mean = _centred(np.concatenate(parts), center)
+    labels = np.repeat(chosen, [len(part) for part in parts])
+    whole_set = chosen == tuple(range(10))
+    name = "mnist-digits" if whole_set else "mnist-" + "-".join(map(str, chosen))
+    known = {"digits": chosen, "mean": mean}
+    return Problem(X, labels, as_loss(loss), leak, reduction, bias, name=name, known=known)
+
+
+def _images_of(
+    digits: Sequence[int],
+    folder: str | os.PathLike[str] | None,
+    split: str,
+    per_class: int | None,
+    download: bool,
+) -> list[Bytes]:
+    """Images (n, 784) of each digit, the first ``per_class`` of them."""
     if split not in FILES:
         raise ReluflowError(f"split must be 'train' or 'test', got {split!r}")
     if per_class is not None:
         whole(per_class, "per_class", 1)
     images, labels = read_split(folder, split, download)
-    chosen = [images[labels == digit] for digit in digits]
-    for digit, part in zip(digits, chosen, strict=True):
+    parts = [images[labels == digit] for digit in digits]
+    for digit, part in zip(digits, parts, strict=True):
         if len(part) < (per_class or 1):
             raise ReluflowError(
                 f"the {split} split has {len(part)} images of digit {digit}: "
                 f"expected at least {per_class or 1}, lower per_class"
             )
-    parts = [part[:per_class] for part in chosen]
-    X = np.concatenate(parts).astype(np.float64) / 255.0
-    y = np.repeat([1.0, -1.0], [len(part) for part in parts])
-    known: dict[str, Any] = {"digits": digits}
+    return [part[:per_class] for part in parts]
+
+
+def _centred(images: Bytes, center: bool | ArrayLike) -> tuple[Array, Array]:
+    """Pixels in [0, 1] less a mean, and that mean: their own, none or a given one."""
+    X = images.astype(np.float64) / 255.0
     if isinstance(center, bool | np.bool_):
-        known["mean"] = X.mean(axis=0) if center else np.zeros(X.shape[1])
-        if center:
-            known["class_sum_cosine"] = -1.0
+        mean = X.mean(axis=0) if center else np.zeros(X.shape[1])
     else:
-        known["mean"] = frozen_array(center, "center", 1)
-        if known["mean"].shape != (X.shape[1],):
+        mean = frozen_array(center, "center", 1)
+        if mean.shape != (X.shape[1],):
             raise ReluflowError(
-                f"center has {known['mean'].size} entries but images have {X.shape[1]} pixels: "
+                f"center has {mean.size} entries but images have {X.shape[1]} pixels: "
                 "give the mean of the training problem, known['mean']"
             )
-    X -= known["mean"]
-    name = f"mnist-{digits[0]}-{digits[1]}"
-    return Problem(X, y, as_loss(loss), leak, reduction, name=name, known=known)
+    X -= mean
+    return X, mean
 
 
 def _digit(value: int) -> int:

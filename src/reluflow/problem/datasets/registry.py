@@ -71,6 +71,7 @@ _MAKERS: dict[str, Callable[..., Problem]] = {
     "figure1-right": hints.figure1_right,
     "gaussian-teacher": llwa21.gaussian_teacher,
     "mnist": mnist.mnist_pair,
+    "mnist-digits": mnist.mnist_digits,
 }
 REGISTRY: dict[str, Dataset] = {name: Dataset(name, make) for name, make in _MAKERS.items()}
 
