@@ -186,7 +186,10 @@ def flow(
         if kind == Solver.kind:
             state, events = begin(problem, net, data, policy)
             most = math.inf if max_landings is None else max_landings
-            return Solver(state, rtol, policy, damped, patient, events, bundles, weight_decay, most)
+            how = damped, patient, events, bundles, weight_decay, most
+            solver = Solver(state, rtol, policy, *how)
+            solver.next_record = recorder.after
+            return solver
         neurons = np.column_stack([net.W, net.a]), net.log_factors
         if problem.smoothed is not None:
             return Smooth(data, *neurons, rtol, damped, problem.smoothed, weight_decay)
