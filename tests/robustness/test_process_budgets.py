@@ -22,7 +22,7 @@ class Time:
     def __init__(self, tick, end):
         self.tick, self.end, self.looks = tick, end, 0
 
-    def monotonic(self):
+    def process_time(self):
         self.looks += 1
         if self.looks > self.end:
             raise Killed

@@ -84,14 +84,13 @@ def limit(
     max_jumps : int
         Budget of jumps.
     max_seconds : float, optional
-        Budget of time for the process, which is cut short there; looked at now and then.
+        Budget of processor time for the process, which is cut short there; looked at now and then.
     seconds : float, optional
-        Budget of time for all, within which what was found is proved: the process comes first and
-        whole, then the bound on what a further neuron gains and the direction at infinity get
-        the time that is left. ``found`` names what is not proved. Margins that
-        have grown for long, and can go on without a change of other outputs, are not followed far
-        out, which ``status`` says. By default everything is computed to the end,
-        whatever that takes.
+        Budget of processor time for all, within which what was found is proved: the process comes
+        first and whole, then the bound on what a further neuron gains and the direction at infinity
+        get the time that is left. ``found`` names what is not proved. Margins that have grown for
+        long, and can go on without a change of other outputs, are not followed far out, which
+        ``status`` says. By default everything is computed to the end, whatever that takes.
     checkpoint : path, optional
         File that remembers what is spent of these budgets: the same call after a kill repeats what
         was decided by the clock and has the rest of them, not fresh ones. Removed at the end.
@@ -422,9 +421,9 @@ def _gain(problem: Problem, pull: Array, small: float, late: Callable[[float], b
     """
     nodes = 64
     while True:
-        began = time.monotonic()
+        began = time.process_time()
         best = max_G(problem, pull, budget=nodes)
-        took = time.monotonic() - began
+        took = time.process_time() - began
         decided = best.value > small or best.upper_bound <= small
         most = _REFINED if decided else _ALL_NODES
         if best.exact or nodes >= most or late(4.0 * took):

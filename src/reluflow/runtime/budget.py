@@ -1,4 +1,4 @@
-"""Seconds spent, and what was decided by them, across kills."""
+"""Seconds of processor time spent, and what was decided by them, across kills."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from reluflow.runtime.checkpoint import Checkpoint
 
 class Clock:
     """The clock of a computation that is the same each time but for its looks at the clock.
+
+    It counts processor time: a busy machine does not shorten an answer.
 
     After a kill the computation is repeated as it went: each look that an earlier call has paid
     for is answered as it was then, at no cost, and seconds count on from there.
@@ -35,16 +37,16 @@ class Clock:
         self._paid = int(state.get("looks", 0))
         self._yes = [int(look) for look in state.get("yes", ())]
         self._before = float(state.get("seconds", 0.0))
-        self._looks, self._began = 0, time.monotonic()
+        self._looks, self._began = 0, time.process_time()
 
     def decide(self, late: Callable[[float], bool]) -> bool:
         """Whether it is late, ``late(seconds spent)``; as it was decided before a kill."""
         look = self._looks
         self._looks += 1
         if look < self._paid:
-            self._began = time.monotonic()  # what came before this look was paid for
+            self._began = time.process_time()  # what came before this look was paid for
             return look in self._yes
-        spent = self._before + time.monotonic() - self._began
+        spent = self._before + time.process_time() - self._began
         found = late(spent)
         if found:
             self._yes.append(look)
@@ -60,7 +62,7 @@ class Clock:
         """The computation has ended, or it goes on at the next call."""
         if self._looks < self._paid:  # stopped while it repeated what is known
             return
-        spent = self._before + time.monotonic() - self._began
+        spent = self._before + time.process_time() - self._began
         if interrupted:
             self.saved.write(self._state(spent))
         else:
