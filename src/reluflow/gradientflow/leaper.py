@@ -169,7 +169,8 @@ class Leaper:
 
     def _wanted(self, H: float) -> Array:
         """Times within a leap of length H at which neurons will be recorded, the first ones."""
-        now, times = self.now, []
+        now = self.now
+        times: list[float] = []
         most = KEPT // max(now.state.Z.size, 1)
         position = now.t
         while len(times) < most and (position := now.next_record(position)) < now.t + H:
