@@ -5,7 +5,9 @@ and it knows only the file of a kernel, not the kernels that this file calls. He
 
 - a kernel without a place for its machine code is compiled in each process, which is said once;
 - what cannot be read is compiled again, what cannot be written is left unwritten;
-- machine code belongs to the source of its module and of all kernels that it imports.
+- machine code belongs to the source of its module and of all kernels that it imports;
+- a kernel that is loaded is machine code alone: what Numba keeps beside it to compile other kernels
+  from, and reads each time, which takes longer than all the rest, is read when one is compiled.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import llvmlite.binding as llvm
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+_FORMAT = b"2"  # of the files: raised when `Kept` changes
 _SAID = "RELUFLOW_WITHOUT_CACHE"  # in the environment, so that worker processes do not repeat it
 _IMPORT = re.compile(r"^\s*from reluflow\.kernels\.(\w+) import", re.MULTILINE)
 
@@ -80,7 +84,7 @@ def _say_once() -> None:
 def source_stamp(path: str) -> str:
     """Hash of the source of a kernel module and of all kernel modules it imports."""
     folder, left, seen = Path(path).parent, {Path(path).stem}, set()
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_FORMAT)
     while left:
         seen |= left
         texts = {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in sorted(left)}
@@ -88,6 +92,56 @@ def source_stamp(path: str) -> str:
             digest.update(f"{name}\0{text}\0".encode())
         left = {found for text in texts.values() for found in _IMPORT.findall(text)} - seen
     return digest.hexdigest()
+
+
+class Kept(NamedTuple):
+    """A compiled kernel in its file: what Numba makes of it, and the symbols it defines."""
+
+    reduced: tuple[Any, ...]
+    symbols: frozenset[str]
+
+    @classmethod
+    def of(cls, reduced: tuple[Any, ...]) -> Kept:
+        """With the symbols read off the kernel's bitcode."""
+        _, kind, code = reduced[0]
+        symbols: set[str] = set()
+        if kind == "object":
+            module = llvm.parse_bitcode(code[1])
+            for part in (module.functions, module.global_variables):
+                symbols |= {value.name for value in part if not value.is_declaration}
+        return cls(reduced, frozenset(symbols))
+
+
+class _Bitcode:
+    """An LLVM module that is read when something of it is asked for."""
+
+    def __init__(self, code: bytes) -> None:
+        self._code = code
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_module":
+            self._module = llvm.parse_bitcode(self._code)
+            return self._module
+        return getattr(self._module, name)
+
+
+def _rebuild(kept: Kept, impl: Any, context: Any) -> Any:
+    """The kernel, as Numba rebuilds it from its file, but that its bitcode is not read."""
+    name, kind, code = kept.reduced[0]
+    codegen = context.codegen()
+    if kind != "object" or not hasattr(getattr(codegen, "_engine", None), "_defined_symbols"):
+        return impl.rebuild(context, kept.reduced)
+    library = codegen.create_library(name)
+    library.enable_object_caching()
+    library._set_compiled_object(code[0])
+    library._shared_module = _Bitcode(code[1])
+    library._finalize_final_module()
+    codegen._engine._defined_symbols |= kept.symbols
+    codegen.unserialize_library = lambda _: library  # for `rebuild`; callers hold Numba's lock
+    try:
+        return impl.rebuild(context, kept.reduced)
+    finally:
+        del codegen.unserialize_library
 
 
 class _CacheFile(IndexDataCacheFile):
@@ -107,7 +161,7 @@ class _CacheFile(IndexDataCacheFile):
 
     def save(self, key: Any, data: Any) -> None:
         try:
-            super().save(key, data)
+            super().save(key, Kept.of(data))
         except OSError:  # a full disk: compiled again next time
             return
 
@@ -122,7 +176,9 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            target_context.refresh()
+            kept = self._cache_file.load(self._index_key(sig, target_context.codegen()))
+            return None if kept is None else _rebuild(kept, self._impl, target_context)
         except Exception:  # whole, but of no use to this version of LLVM
             return None
 

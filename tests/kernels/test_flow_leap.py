@@ -23,19 +23,22 @@ def advance(z, D, rate, t):
     return flow_leap.advance(z, D, rate, t)
 
 
-def leap(state, c, H, held=None):
-    """Z, log-scales, patterns and events after a leap."""
+def leap(state, c, H, held=None, times=()):
+    """Z, log-scales, patterns and events after a leap; with times, what was kept at them too."""
     Z, ls = state.Z.copy(), state.ls.copy()
     V = np.empty((Z.shape[0], state.U.shape[1]), np.int8)
     events = np.zeros((1000, 4))
     held = np.zeros(state.U.shape[0], bool) if held is None else held
     members = Members(state.gid, state.col, Z, ls)
     gram = state.data.X @ state.data.X.T
+    places = np.full((len(times), *Z.shape), np.nan), np.full((len(times), ls.size), np.nan)
+    kept = flow_leap.OnTheWay(np.array(times, dtype=float), *places)
     reached = flow_leap.leap_all(
-        state.data, gram, state.U, members, held, c, H, 0.0, STAY, V, events
+        state.data, gram, state.U, members, held, c, H, 0.0, STAY, V, events, kept
     )
     assert reached == H
-    return Z, ls, V, events[1 : 1 + int(events[0, 0])]
+    found = Z, ls, V, events[1 : 1 + int(events[0, 0])]
+    return (*found, kept) if len(times) else found
 
 
 @pytest.mark.parametrize("leak", LEAKS)
@@ -55,6 +58,23 @@ def test_neurons_under_a_constant_pull(leak, seed):
         assert mine[:, 3].astype(int).tolist() == [kind for _, _, kind in met]
         np.testing.assert_allclose(mine[:, 2], [t for _, t, _ in met], atol=1e-8)
     np.testing.assert_array_equal(Z[0], 0.0)  # the zero neuron
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_neurons_kept_on_the_way_are_those_of_shorter_leaps(leak):
+    """Moving ones, the zero neuron, and those of a cone that is held."""
+    problem = random_problem(7, leak=leak)
+    net = random_network(problem, 9, 7)
+    state = state_of(problem, net)
+    held = np.zeros(state.U.shape[0], bool)
+    held[state.gid[3]] = True
+    times, c = [0.0, 0.3, 1.7, 4.0, 6.0], np.array(problem.pull)
+    *_, events, kept = leap(state, c, 6.0, held, times)
+    assert len(events)  # some kinks are met
+    for t, Z, ls in zip(times, kept.Z, kept.ls, strict=True):
+        there, logs, _, _ = leap(state, c, t, held)
+        np.testing.assert_allclose(Z, there, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(ls, logs, rtol=0, atol=1e-12)
 
 
 def test_growth_far_beyond_the_floats():

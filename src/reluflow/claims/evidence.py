@@ -122,6 +122,17 @@ class Evidence:
         """Relative error the flow aimed at; rounding level where there is no integrator."""
         return 1e-15 if self.run is None else float(self.run.settings.get("rtol", 1e-15))
 
+    @property
+    def step_errors(self) -> float:
+        """What the errors of steps may add up to after a flow no longer located kinks; else 0.
+
+        There ``rtol`` is not kept: each step has an error of its own, a coarser one.
+        """
+        handovers = () if self.run is None else self.run.settings.get("handovers") or ()
+        if self.run is None or not handovers:
+            return 0.0
+        return float(handovers[-1]["rtol"]) * float(self.run.cost.get("steps", 1))
+
     def missing(self, needs: Sequence[str]) -> list[str]:
         """Those of ``needs`` (keys of ``NEEDS``) that this evidence lacks."""
         settings = {} if self.run is None else self.run.settings

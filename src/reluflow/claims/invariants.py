@@ -79,7 +79,7 @@ def drift(evidence: Evidence, allowed: float = DRIFT) -> Comparison:
     return at_most(
         _largest_drift(evidence),
         allowed * evidence.rtol,
-        error=ROUNDING,
+        error=ROUNDING + evidence.step_errors,
         what="relative drift of a^2 - |w|^2",
     )
 
@@ -190,7 +190,12 @@ def dead_neurons_move(evidence: Evidence) -> Comparison:
         new = dead(evidence.problem, net) & ~is_dead
         then[new] = now[new]
         is_dead |= new
-    return at_most(worst, DRIFT * evidence.rtol, what="relative change of a dead neuron")
+    return at_most(
+        worst,
+        DRIFT * evidence.rtol,
+        error=evidence.step_errors,
+        what="relative change of a dead neuron",
+    )
 
 
 @claim(

@@ -45,7 +45,7 @@ class Settings:
     ----------
     m, scale, seed : width, size and seed of the start (balanced Gaussian, over sqrt(m)).
     lr, steps : None for gradient flow; step size and number of steps of descent.
-    seconds : budget of each long stage; processor time in the simulation.
+    seconds : budget of each long stage, of processor time.
     image_shape : rows and columns, when directions are images.
     weight_decay : lambda of the penalty (lambda/2) (|W|^2 + |a|^2).
     """

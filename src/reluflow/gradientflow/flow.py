@@ -182,7 +182,9 @@ def flow(
     policy = STAY if on_branch == "stay" else LEAVE
     most = math.inf if max_landings is None else float(max_landings)
     fine = rtol if kinks else located_rtol(rtol)
-    again = Relocate(fine, policy, patient, bundles, most) if net.m * problem.n <= LARGE else None
+    again = None
+    if net.m * problem.n <= LARGE:
+        again = Relocate(fine, policy, patient, bundles, most, recorder.after)
 
     def make(kind: str) -> Mover:
         """A mover of the given kind at the start."""
@@ -194,7 +196,7 @@ def flow(
             located = Solver(
                 state, fine, policy, damped, patient, events, bundles, weight_decay, most
             )
-            located.locate = again
+            located.locate, located.next_record = again, recorder.after
             return located
         neurons = np.column_stack([net.W, net.a]), net.log_factors
         if problem.smoothed is not None:

@@ -29,12 +29,16 @@ from reluflow.arrays import Array, Mask, Sides
 from reluflow.gradientflow.mover import Snapshot
 from reluflow.gradientflow.present import Present
 from reluflow.kernels.codes import SQUARE
-from reluflow.kernels.flow_leap import leap_all
+from reluflow.kernels.flow_leap import OnTheWay, leap_all
 from reluflow.kernels.flow_types import Members
 
 DAMPED = 3.5  # step times relaxation rate
 GRAM = 1000  # samples up to which their Gram matrix is held
+KEPT = 2_000_000  # numbers of neurons that are kept on the way of a leap, at most
 REST = 1e-13  # held cones whose force is this small against the largest met are at rest
+
+
+NOWHERE = OnTheWay(np.empty(0), np.empty((0, 0, 0)), np.empty((0, 0)))
 
 
 class Leap(NamedTuple):
@@ -145,7 +149,10 @@ class Leaper:
         self.inside = self.start
         while True:
             self.Z, self.ls = Z.copy(), ls.copy()
-            self.V, self.events, reached = self._carry(self.start, H, self.Z, self.ls)
+            wanted = self._wanted(H)
+            places = np.empty((wanted.size, *Z.shape)), np.empty((wanted.size, ls.size))
+            self.kept = OnTheWay(wanted, *places)
+            self.V, self.events, reached = self._carry(self.start, H, self.Z, self.ls, self.kept)
             small = _log_half_sum(self.ls[moved]) <= bound or not math.isfinite(leap.log_tol)
             if small and reached >= H:
                 break
@@ -160,6 +167,16 @@ class Leaper:
             self.reach = end
         return self.reach
 
+    def _wanted(self, H: float) -> Array:
+        """Times within a leap of length H at which neurons will be recorded, the first ones."""
+        now = self.now
+        times: list[float] = []
+        most = KEPT // max(now.state.Z.size, 1)
+        position = now.t
+        while len(times) < most and (position := now.next_record(position)) < now.t + H:
+            times.append(position - now.t)
+        return np.array(times)
+
     def finish(self) -> None:
         """Move to the end of the leap."""
         now, s = self.now, self.now.state
@@ -172,7 +189,9 @@ class Leaper:
         now.t = self.reach
         now.renew()
 
-    def _carry(self, start: _Start, H: float, Z: Array, ls: Array) -> tuple[Sides, Array, float]:
+    def _carry(
+        self, start: _Start, H: float, Z: Array, ls: Array, kept: OnTheWay
+    ) -> tuple[Sides, Array, float]:
         """Carry Z and ls in place from a point of the leap to H.
 
         Returns patterns reached, events, and how far into the leap all neurons came.
@@ -194,9 +213,11 @@ class Leaper:
             now.policy,
             V,
             events,
+            kept,
         )
         if now.decay:
             ls[start.moved] -= now.decay * min(length, reached)
+            kept.ls[:, start.moved] -= now.decay * kept.times[:, None]
         return V, events, H if reached >= length else start.H + reached
 
     def _log_time(self, H: float) -> float:
@@ -208,9 +229,12 @@ class Leaper:
     def within(self, position: float) -> Snapshot:
         """Neurons at a position inside the leap."""
         H = position - (self.reach - self.length)
+        at = int(np.searchsorted(self.kept.times, position - self.now.t))
+        if at < self.kept.times.size and self.kept.times[at] == position - self.now.t:
+            return Snapshot(position, self.kept.Z[at], self.kept.ls[at], self._log_time(H))
         before = self.inside if self.inside.H <= H else self.start
         Z, ls = before.Z.copy(), before.ls.copy()
-        V, *_ = self._carry(before, H, Z, ls)
+        V, *_ = self._carry(before, H, Z, ls, NOWHERE)
         self.inside = before._replace(H=H, Z=Z.copy(), ls=ls.copy(), V=V)  # records come in order
         return Snapshot(position, Z, ls, self._log_time(H))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,6 +20,11 @@ def lengths(D: Array) -> Array:
     top = np.max(np.abs(D), axis=1, initial=0.0)
     safe = np.where((top > 0.0) & np.isfinite(top), top, 1.0)
     return np.asarray(np.linalg.norm(D / safe[:, None], axis=1) * safe)
+
+
+def never(_: float) -> float:
+    """No record is wanted."""
+    return math.inf
 
 
 class Present:
@@ -40,6 +46,7 @@ class Present:
         self.t, self.log_time, self.h = 0.0, -math.inf, 0.0
         self.cost: Counter[str] = Counter(steps=0, leaps=0, rejected=0, landings=0, traces=0)
         self.events: list[Array] = []
+        self.next_record: Callable[[float], float] = never  # position of the one after another
         self.top = 0.0  # largest force met
         self.scale = 0.0  # largest pull met, the unit of rounding noise in slopes
         self.look()

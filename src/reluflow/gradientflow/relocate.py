@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from reluflow.arrays import Array
 from reluflow.gradientflow.cones import place
+from reluflow.gradientflow.present import never
 from reluflow.gradientflow.solver import Solver
 from reluflow.gradientflow.unlocated import Unlocated
 from reluflow.kernels.flow_field import pull
@@ -35,6 +37,8 @@ class Relocate:
         As for :class:`Solver`.
     landings : float
         Landings from then on after which it passes over kinks again.
+    next_record : callable
+        Position of the record after another.
     """
 
     rtol: float
@@ -42,6 +46,7 @@ class Relocate:
     patient: bool = False
     bundles: bool = True
     landings: float = math.inf
+    next_record: Callable[[float], float] = never
 
     def __call__(self, old: Unlocated) -> Solver:
         """Neurons, clocks and counts of a mover, in one that locates kinks."""
@@ -68,7 +73,7 @@ class Relocate:
         new.t, new.log_time = old.t, old.log_time
         new.cost.update(old.cost)
         new.note(_at(events, old.t))
-        new.locate = self
+        new.locate, new.next_record = self, self.next_record
         return new
 
 

@@ -82,6 +82,7 @@ class Unlocated:
         self.XT = np.ascontiguousarray(data.X.T)
         self.Z, self.ls = Z, ls.copy()
         self._rescale()
+        self.alive = self._find_alive()
         self.t, self.log_time, self.last_error = 0.0, -math.inf, 1.0
         self.chatter, self.slides = Chatter(data.X), False
         self.cost: Counter[str] = Counter(steps=0, rejected=0, evaluations=0)
@@ -101,9 +102,22 @@ class Unlocated:
         self.ls += np.log(top) + np.log(size)
         self._factor = top * size
 
+    def _find_alive(self) -> NDArray[np.intp] | None:
+        """Neurons that some sample activates, None for all: the others never move."""
+        if self.data.leak != 0.0:
+            return None
+        alive = np.asarray((self.data.X @ self.Z[:, :-1].T > 0.0).any(axis=0))
+        return None if alive.all() else np.flatnonzero(alive)
+
     def outputs(self, Z: Array) -> tuple[Array, Array]:
+        """As :meth:`_outputs`, but the products are of the neurons that are alive."""
+        if self.alive is None:
+            return self._outputs(Z, self.ls)
+        return self._outputs(Z[self.alive], self.ls[self.alive])
+
+    def _outputs(self, Z: Array, ls: Array) -> tuple[Array, Array]:
         """Products <w_j, x_k> (n, m), none for two features, and f, of the neurons exp(ls) * Z."""
-        f, outer = np.empty(self.data.y.size), Z[:, -1] * np.exp(2.0 * self.ls)
+        f, outer = np.empty(self.data.y.size), Z[:, -1] * np.exp(2.0 * ls)
         if self.XT.shape[0] == 2:
             planar_outputs(Z, outer, self.XT, self.data.leak, f)
             return np.empty((0, 0)), f
@@ -118,7 +132,15 @@ class Unlocated:
 
     def velocity(self, Z: Array) -> Array:
         """(a D, <w, D>) of every neuron, slopes from the present signs."""
-        H, self.f = self.outputs(Z)
+        if self.alive is None:
+            return self._velocity_of(Z, self.ls)
+        V = np.zeros_like(Z)
+        V[self.alive] = self._velocity_of(Z[self.alive], self.ls[self.alive])
+        return V
+
+    def _velocity_of(self, Z: Array, ls: Array) -> Array:
+        """:meth:`velocity` of the given neurons, which make f alone."""
+        H, self.f = self._outputs(Z, ls)
         c = np.empty_like(self.f)
         self._log_loss = float(pull(self.data, self.f, c))
         self.cost["evaluations"] += 1
@@ -293,7 +315,7 @@ class Unlocated:
         self.Z, self.ls, self.rate, self.f = (packed[k] for k in ("Z", "ls", "rate", "f"))
         numbers = (float(v) for v in packed["numbers"])
         self.t, self.log_time, self.h, self.log_loss, self.last_error, self.rtol = numbers
-        self.since = str(packed["since"])
+        self.since, self.alive = str(packed["since"]), self._find_alive()
         self.chatter.unpack(packed)
         self.events = [packed["events"]] if "events" in packed else None
 

@@ -16,7 +16,7 @@ NOTE = "compiling kernels (first use only)"
 def largest_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
     """Kernels of the flow that take longest to compile, with arguments of the types they get."""
     from reluflow.gradientflow.terms import method
-    from reluflow.kernels.flow_leap import leap_all
+    from reluflow.kernels.flow_leap import OnTheWay, leap_all
     from reluflow.kernels.flow_scan import empty_wheel, scan
     from reluflow.kernels.flow_trace import trace_some
     from reluflow.kernels.flow_types import (
@@ -40,9 +40,10 @@ def largest_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
     members, frame = Members(index, index, two, one), Frame(two, one, 1.0, 0.0)
     rules, wheel = Rules(1.0, 1.0, 1.0, 0), empty_wheel(flags, 1)
     step = data, cones, frame, Dense(three, two), members
+    kept = OnTheWay(one, three, two)
     met, out = Meetings(one, index), Traced(two, one, signs, two, one)
     return [
-        (leap_all, (data, two, signs, members, flags, one, 1.0, 0.0, 0, signs, two)),
+        (leap_all, (data, two, signs, members, flags, one, 1.0, 0.0, 0, signs, two, kept)),
         (trace_some, (data, method(), *step[1:], met, index, 1.0, rules, out, two)),
         (scan, (*step, index, wheel, rules, one, index, met)),
     ]

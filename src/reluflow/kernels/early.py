@@ -173,6 +173,9 @@ def _follow(j, starts, data, ask, prepared, answer):
 
 def _fixed(x):
     """An array that a kernel reads: one type, so one version of the kernel is compiled."""
+    flags = x.flags
+    if flags.c_contiguous and not flags.writeable:  # as those of a problem are
+        return x
     out = np.ascontiguousarray(x).view()
     out.setflags(write=False)
     return out

@@ -21,7 +21,7 @@ from reluflow.kernels.flow_face import outside
 from reluflow.kernels.flow_field import pull_at
 from reluflow.kernels.flow_path import REACH, polynomial, reach_of
 from reluflow.kernels.inner import inner
-from reluflow.kernels.vectors import dot
+from reluflow.kernels.vectors import along, dot
 
 PARTS = 8  # of a step, at whose ends crossings are looked for
 SHORTEST = 1e-15  # part of a step within which a neuron that rises off a kink is not followed
@@ -177,10 +177,46 @@ def first_event_among(data, u, F, unit, grow, whole, noise, samples):
         if u[k] * h[0] > 1.000001 * far * data.norms[k]:
             continue
         heights(data, k, F, h)
-        beta = dot(data.X, k, unit)
-        if abs(beta) < 4e-15 * data.norms[k]:
-            beta = 0.0
+        beta = along_force(data, k, unit)
         x = first_fall(h, p, a, beta, grow, ch, sh, float(u[k]), noise * size * data.norms[k])
+        if x < best:
+            best, hit = x, k
+    if whole and a[0] != 0.0:
+        x = first_fall(a, a, p, 1.0, grow, ch, sh, np.sign(a[0]), 0.0)
+        if x < best:
+            best, hit = x, -1
+    return best, hit
+
+
+@inner
+def along_force(data, k, unit):
+    """<x_k, unit>, 0 where that is rounding."""
+    beta = dot(data.X, k, unit)
+    return beta if abs(beta) >= 4e-15 * data.norms[k] else 0.0
+
+
+@inner
+def first_event_by_rows(data, u, rows, member, unit, grow, whole, floor, samples):
+    """As :func:`first_event_among`, of a neuron that is ``member`` times the columns of its cone.
+
+    ``rows`` (samples + 2, 8, columns) are the products of the samples, of ``unit`` and of the outer
+    weight with the dense output of the columns: known once for a cone, they spare each neuron its
+    own path. A sign is lost only beyond ``floor`` |x_k|.
+    """
+    h, p, a = np.empty(8), np.empty(8), np.empty(8)
+    count = samples.size
+    for q in range(8):
+        p[q], a[q] = along(member, rows[count, q]), along(member, rows[count + 1, q])
+    best, hit = 2.0, -2
+    ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
+    for i in range(count):
+        k = samples[i]
+        if u[k] == 0:
+            continue
+        for q in range(8):
+            h[q] = along(member, rows[i, q])
+        beta = along_force(data, k, unit)
+        x = first_fall(h, p, a, beta, grow, ch, sh, float(u[k]), floor * data.norms[k])
         if x < best:
             best, hit = x, k
     if whole and a[0] != 0.0:

@@ -16,6 +16,10 @@ The same pieces are computed in `early_path` from other formulas, on purpose: pr
 of those, runs of these, and their agreement is evidence only as long as neither calls the other.
 """
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 import numpy as np
 
 from reluflow._compiled import njit
@@ -173,12 +177,35 @@ def products(X, v, out):
         out[k] = dot(X, k, v)
 
 
+class OnTheWay(NamedTuple):
+    """Neurons at times within a leap: ascending times (S,), vectors (S, m, d + 1), logs (S, m)."""
+
+    times: np.ndarray
+    Z: np.ndarray
+    ls: np.ndarray
+
+
+@inner
+def keep_until(kept, first, t, end, z, log, D, rate, j):
+    """Keep neuron j, at z at time t, at the times wanted up to ``end``; how many are past then."""
+    s = first
+    while s < kept.times.size and kept.times[s] <= end:
+        for e in range(z.size):
+            kept.Z[s, j, e] = z[e]
+        kept.ls[s, j] = log
+        if rate > 0.0:
+            kept.ls[s, j] += advance(kept.Z[s, j], D, rate, kept.times[s] - t)
+        s += 1
+    return s
+
+
 @njit(cache=True)
-def leap_all(data, gram, U, members, held, c, H, start, policy, V, events):
+def leap_all(data, gram, U, members, held, c, H, start, policy, V, events, kept):
     """Move every neuron that is not held for time H under a constant pull, kinks included.
 
-    V (m, n) receives the patterns, ``gram`` is X X^T or empty. Returns the time that all neurons
-    have reached: less than H where one has met so many kinks that it was left on its way.
+    V (m, n) receives the patterns, ``kept`` the neurons at times on the way, ``gram`` is X X^T or
+    empty. Returns the time that all neurons have reached: less than H where one has met so many
+    kinks that it was left on its way.
 
     A neuron that crosses a kink changes its force by a multiple of x_k, and so the products
     <D, x_i> by a row of the Gram matrix: between two kinks only those and <w, x_i> are brought up
@@ -195,9 +222,10 @@ def leap_all(data, gram, U, members, held, c, H, start, policy, V, events):
         for k in range(n):
             u[k] = U[g, k]
         if held[g]:
+            keep_until(kept, 0, 0.0, H, z, members.ls[j], D, 0.0, j)
             continue
         log[0, 0] = 0
-        grown, t, stale, arrived = 0.0, 0.0, ANEW, False
+        grown, t, stale, arrived, past = 0.0, 0.0, ANEW, False, 0
         for _ in range(100 * (n + 10)):
             if stale >= ANEW:
                 face_force(data, u, c, D, tau)
@@ -206,9 +234,12 @@ def leap_all(data, gram, U, members, held, c, H, start, policy, V, events):
                 stale = 0
             rate = norm(D)
             if rate == 0.0:  # nothing pulls: it stays where it is
+                keep_until(kept, past, t, H, z, members.ls[j] + grown, D, 0.0, j)
                 arrived = True
                 break
             growth, hit = next_kink(data, u, z, D, rate, (H - t) * rate, Hz, HD)
+            until = H if hit == -2 else t + growth / rate
+            past = keep_until(kept, past, t, until, z, members.ls[j] + grown, D, rate, j)
             before = along(z, D) / rate
             factor = advance(z, D, rate, growth / rate)
             grown += factor

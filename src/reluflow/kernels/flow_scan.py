@@ -27,11 +27,16 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow._compiled import njit
-from reluflow.kernels.flow_crossing import first_event_among, first_exit, samples_in_reach
+from reluflow.kernels.flow_crossing import (
+    first_event_among,
+    first_event_by_rows,
+    first_exit,
+    samples_in_reach,
+)
 from reluflow.kernels.flow_members import member, path_of
 from reluflow.kernels.flow_path import REACH
 from reluflow.kernels.inner import inner
-from reluflow.kernels.vectors import dot, norm
+from reluflow.kernels.vectors import along, dot, norm
 from reluflow.kernels.wheel import NONE, SLOTS, file_neuron, take
 
 DOUBT = 1.000001  # a bound is taken this much larger, for its own rounding
@@ -277,6 +282,44 @@ def in_reach_of_all(data, cones, frame, F, members, group, path, samples):
     return samples_in_reach(data, cones.U[g], path, frame.unit[g], grow, off, samples)
 
 
+@inner
+def note_meeting(meetings, found, count, j, x, hit, end):
+    """Write down what neuron j meets in the step before its cone's own ``end``; the new count."""
+    if x <= 1.0 and x < end:
+        meetings.theta[j], meetings.sample[j] = x, hit
+        if end > 1.0:
+            found[count] = j
+            return count + 1
+    return count
+
+
+@inner
+def rows_of_cone(data, F, lo, hi, unit, samples, rows):
+    """Products of the listed samples, of ``unit`` and of the outer weight with the columns' F."""
+    d, count = data.X.shape[1], samples.size
+    for q in range(8):
+        for i in range(lo, hi):
+            for s in range(count):
+                rows[s, q, i - lo] = dot(data.X, samples[s], F[q, i])
+            rows[count, q, i - lo] = along(F[q, i], unit)
+            rows[count + 1, q, i - lo] = F[q, i, d]
+
+
+@inner
+def size_at_start(F, lo, member, z):
+    """Sum of |w_e| at the start of a step and of its change over it (F_1); z is scratch."""
+    size = 0.0
+    for q in range(2):
+        for e in range(z.size - 1):
+            z[e] = 0.0
+        for i in range(z.size):
+            for e in range(z.size - 1):
+                z[e] += member[i] * F[q, lo + i, e]
+        for e in range(z.size - 1):
+            size += abs(z[e])
+    return size
+
+
 @njit(cache=True)
 def scan(data, cones, frame, dense, members, often, wheel, rules, ways, found, meetings):
     """First events of neurons in a step, into ``meetings``, for those who have one.
@@ -317,6 +360,18 @@ def scan(data, cones, frame, dense, members, often, wheel, rules, ways, found, m
                 continue
             total = take(i, end, wheel.head, wheel.mark, wheel.used, wheel.link, wheel.due, out)
         ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
+        # with few kinks near, products with them cost less than the path of each neuron
+        by_rows = cones.lumped[g] and wheel.row[g] < 0 and 2 * samples.size < min(total, width)
+        if by_rows:
+            lo = cones.offset[g]
+            few = np.empty((samples.size + 2, 8, width))
+            rows_of_cone(data, dense.F, lo, cones.offset[g + 1], unit, samples, few)
+            for i in range(total):
+                j = out[i]
+                floor = rules.noise * size_at_start(dense.F, lo, Z[j], path[0])
+                x, hit = first_event_by_rows(data, u, few, Z[j], unit, grow, faces, floor, samples)
+                count = note_meeting(meetings, found, count, j, x, hit, ends[g])
+            continue
         for i in range(total):
             j = out[i]
             if wheel.row[g] >= 0:
@@ -326,9 +381,5 @@ def scan(data, cones, frame, dense, members, often, wheel, rules, ways, found, m
                     continue
             path_of(cones, members, dense.F, j, path)
             x, hit = first_event_among(data, u, path, unit, grow, faces, rules.noise, samples)
-            if x <= 1.0 and x < ends[g]:
-                meetings.theta[j], meetings.sample[j] = x, hit
-                if ends[g] > 1.0:
-                    found[count] = j
-                    count += 1
+            count = note_meeting(meetings, found, count, j, x, hit, ends[g])
     return count

@@ -105,14 +105,16 @@ class Crew:
 
     def rows(self, index: slice | Indices, n_active: int) -> Crew:
         """Some of the crew, the first ``n_active`` of them active."""
-        return replace(
-            self,
-            V=self.V[index],
-            s=self.s[index],
-            log=self.log[index],
-            U=self.U[index],
-            Z=None if self.Z is None else self.Z[index],
-            n_active=n_active,
+        return Crew(  # not by `replace`, which takes longer than all of this
+            self.problem,
+            self.V[index],
+            self.s[index],
+            self.log[index],
+            self.U[index],
+            n_active,
+            self.floor,
+            self.decay,
+            None if self.Z is None else self.Z[index],
         )
 
     def at(self, V: Array, log: Array) -> Crew:
@@ -169,7 +171,8 @@ class Crew:
         _, _, V, log, U, _, Z = self._ride(c, t)
         if self.decay:
             log = log - self.decay * t
-        return replace(self, V=V, log=self.log + log, U=U, Z=Z), log
+        p, k = self.problem, self.n_active
+        return Crew(p, V, self.s, self.log + log, U, k, self.floor, self.decay, Z), log
 
     def settle(self, c: Array) -> Settled:
         """Limit directions and rates of everybody under the constant pull c."""

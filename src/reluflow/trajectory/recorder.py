@@ -86,11 +86,13 @@ class Recorder:
 
     def next(self) -> float:
         """Next position to record (at most ``end``); inf when nothing is left."""
-        if self.position < 0:
-            return self.policy.start()
-        following = self.policy.after(self.position, self.whole)
+        return self.policy.start() if self.position < 0 else self.after(self.position)
+
+    def after(self, position: float) -> float:
+        """The position to record after another one."""
+        following = self.policy.after(position, self.whole)
         if following > self.end:
-            following = self.end if self.policy.ends and self.position < self.end else math.inf
+            following = self.end if self.policy.ends and position < self.end else math.inf
         return following
 
     def record(
