@@ -135,6 +135,14 @@ def begin(tmp_path, *arguments):
     )
 
 
+def wait_for(lock, process):
+    """Until a process has taken its lock."""
+    end = time.monotonic() + 120.0
+    while not lock.exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    assert lock.exists() or process.poll() is not None, "no lock was taken"
+
+
 LONG = ("simulate", "three-points", "--m", 50, "--lr", 1e-6, "--steps", 10**9, "-o", "run.nc")
 
 
@@ -142,8 +150,7 @@ def test_two_simulations_of_one_file(tmp_path, reluflow):
     """The second ends at once; the first, had it gone on, would have stored its run."""
     first = begin(tmp_path, *LONG)
     try:
-        while not (tmp_path / "run.nc.lock").exists() and first.poll() is None:
-            time.sleep(0.02)
+        wait_for(tmp_path / "run.nc.lock", first)
         second = reluflow(*LONG)
         assert second.refused, second.err
         assert f"another process is at work on run.nc (process {first.pid} on " in second.err
@@ -161,8 +168,7 @@ def test_two_simulations_of_one_file(tmp_path, reluflow):
 def test_two_explanations_in_one_folder(tmp_path, reluflow):
     arguments = ("explain", "three-points", "--m", 40, "-o", "out")
     first = begin(tmp_path, *arguments)
-    while not (tmp_path / "out" / ".explain" / "lock").exists() and first.poll() is None:
-        time.sleep(0.01)
+    wait_for(tmp_path / "out" / ".explain" / "lock", first)
     second = reluflow(*arguments)
     _, error = first.communicate(timeout=300)
     assert first.returncode == 0, error

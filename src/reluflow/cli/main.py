@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from typing import Any, NoReturn
 
@@ -26,19 +28,26 @@ from reluflow.cli.commands import (  # noqa: F401  each registers its command
 )
 from reluflow.errors import ReluflowError
 
+_INTERRUPTED = 130  # exit code of who was ended by Ctrl-C, as shells have it
+
 
 def main() -> None:
     """Entry point: one sentence and exit 2 for bad input, no traceback."""
     _collect_rarely()
     warnings.showwarning = _show_warning
+    sys.unraisablehook = _send_again
     try:
-        raise SystemExit(app(prog_name="reluflow", standalone_mode=False))
+        code = app(prog_name="reluflow", standalone_mode=False)
+        sys.stdout.flush()  # a reader that has gone is met here, not when Python ends
+        if code == _INTERRUPTED:  # the parser has met Ctrl-C, and says nothing
+            raise KeyboardInterrupt
+        raise SystemExit(code)
     except ReluflowError as error:
         _refuse(error)
     except (typer.Abort, KeyboardInterrupt) as stopped:
         next_step = f": {stopped}" if isinstance(stopped, Interrupted) else ""
         print(f"reluflow: interrupted{next_step}", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise SystemExit(_INTERRUPTED) from None
     except BrokenPipeError:  # the reader has seen enough: `reluflow datasets | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
@@ -67,6 +76,19 @@ def _collect_rarely() -> None:
 
     gc.set_threshold(100_000, 20, 20)
     atexit.register(gc.freeze)
+
+
+def _send_again(ignored: sys.UnraisableHookArgs) -> None:
+    """Ctrl-C once more, where it met a callback whose exceptions Python prints and drops.
+
+    There are such callbacks in imports, which go on all through a command.
+    """
+    if issubclass(ignored.exc_type, KeyboardInterrupt):
+        again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
