@@ -9,7 +9,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from reluflow import Network, Problem, Trajectory, align, datasets, flow, initialize, limit
+from reluflow import (
+    Network,
+    Problem,
+    Trajectory,
+    align,
+    datasets,
+    extremal_vectors,
+    flow,
+    initialize,
+    limit,
+)
 from reluflow.explanation import simulate as simulation
 from reluflow.explanation import stages, unseen
 from reluflow.explanation.explain import Announcer, explain
@@ -26,6 +36,7 @@ from reluflow.explanation.unseen import score_unseen
 from reluflow.explanation.verdict.course import _agreement, first_turns, predicted_jumps
 from reluflow.explanation.verdict.reach import horizon as horizon_words
 from reluflow.explanation.verdict.words import data_notes
+from reluflow.landscape.estimate import estimated_directions
 from reluflow.problem.tables import to_file_units, unseen_scores
 from reluflow.trajectory import Status
 
@@ -244,6 +255,22 @@ def test_as_many_neurons_are_followed_as_the_work_allows(monkeypatch):
     text = first_turns(landscape, few, net.m)
     assert text.endswith(f"Of 20 neurons {few.sign.size} were followed.")
     assert "followed" not in first_turns(landscape, whole, net.m)
+
+
+def test_where_no_neuron_was_followed_directions_are_said_with_how_sure_they_are():
+    problem = datasets.three_points()
+    exact = first_turns(extremal_vectors(problem), None, 200)
+    assert exact == "Small neurons turn to one direction (all that there are)."
+    found = estimated_directions(problem, initialize(problem, 64, 1e-6, rng=0))
+    text = first_turns(found, None, 200)
+    assert text.startswith("Small neurons turn to one direction (found; there may be more).")
+    # of 64 starts some 62 % of the positive ones lead there, and no negative one anywhere
+    shares = {where: float(share) for share, where in re.findall(r"([\d.]+) % to (one|none)", text)}
+    assert shares["one"] == pytest.approx(62.2, abs=20.0)
+    assert shares["one"] + shares["none"] == pytest.approx(100.0, abs=0.2)
+    assert f"growth rate {found.values.max():.3g}" in text
+    assert "negative" not in text
+    assert text.endswith("(estimated).")
 
 
 def test_a_process_cut_short_says_what_it_found():

@@ -88,6 +88,17 @@ def test_objects_choose_their_usual_picture(run, process, classes):
     assert align(LINE, run.networks[0]).plot().get_ylabel() == "growth rate of log|w|"
 
 
+def test_an_explanation_is_drawn_with_its_first_sentence_and_the_predicted_jump():
+    found = reluflow.explain(LINE, m=20, scale=1e-3)
+    ax = plot.verdict(found)
+    assert found.verdict[0][1].startswith(" ".join(ax.get_title().split()).rstrip("."))
+    assert "predicted jump" in legend(ax)
+    (predicted,) = found.process.jump_times(log_scale=float(found.net.log_norms.max()))
+    upright = [line.get_xdata() for line in ax.lines if len(set(line.get_xdata())) == 1]
+    assert any(x[0] == pytest.approx(predicted) for x in upright)
+    assert found.plot().get_title() == ax.get_title()
+
+
 def test_few_records_are_marked_and_said():
     short = flow(LINE, initialize(LINE, 5, scale=1e-3, rng=0), t_end=3.0)
     ax = plot.loss(short)

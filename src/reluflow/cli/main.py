@@ -42,6 +42,10 @@ def main() -> None:
         if code == _INTERRUPTED:  # the parser has met Ctrl-C, and says nothing
             raise KeyboardInterrupt
         raise SystemExit(code)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # the parser met it and exits with 1
+            _leave_quietly()
+        raise
     except ReluflowError as error:
         _refuse(error)
     except (typer.Abort, KeyboardInterrupt) as stopped:
@@ -49,8 +53,7 @@ def main() -> None:
         print(f"reluflow: interrupted{next_step}", file=sys.stderr)
         raise SystemExit(_INTERRUPTED) from None
     except BrokenPipeError:  # the reader has seen enough: `reluflow datasets | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+        _leave_quietly()
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         _refuse(f"cannot read or write{where}: {error.strerror or error}")
@@ -103,6 +106,12 @@ def _usage(error: Any) -> str:
     """A usage error of the parser as one sentence."""
     command = error.ctx.command_path if getattr(error, "ctx", None) else "reluflow"
     return f"{error.format_message().rstrip('.')}: see `{command} --help`"
+
+
+def _leave_quietly() -> NoReturn:
+    """The reader of the output has seen enough, as in `reluflow datasets | head`."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(0) from None
 
 
 def _refuse(why: object) -> NoReturn:
