@@ -33,33 +33,36 @@ NEVER = "the plateau before it never rests: margins grow for ever"
 NEXT = "the next candidate is"
 SHORT = "are needed for its level to be reached"
 PARTS = "rounding alone parts neurons that jumped together"
-# Which of the twenty problems show their second jump more than 1 % off between e^-100 and e^-200,
-# which pass the level before it more than 1e-3 off, and the doubt that has to be named for it.
-SECOND = {1: NEVER, 6: NEXT, 13: NEVER}
-LEVEL = {
-    1: NEVER,
-    2: SHORT,
-    4: SHORT,
-    5: NEVER,
-    6: SHORT,
-    7: NEVER,
-    9: NEVER,
-    10: SHORT,
-    11: NEVER,
-    13: NEVER,
-    15: NEVER,
-    16: SHORT,
-    17: NEVER,
-    19: NEVER,
-}
+# What a run from e^-200 shows otherwise than predicted, and the doubt that must be named for it:
+# a second jump more than 1 % off,
+SECOND = {1: PARTS, 6: NEXT, 7: NEVER}
+# a level before it that is not the predicted one within 1e-3,
+LEVEL = {1: NEVER, 2: SHORT, 4: SHORT, 5: NEVER, 6: SHORT, 7: NEVER, 9: NEVER, 10: SHORT, 11: NEVER}
+LEVEL |= {13: NEVER, 15: NEVER, 17: NEVER}
+# and a loss below that on the way to the level, since the next jump is felt too soon.
+FELT = {5: NEXT, 6: NEXT, 10: NEXT, 11: NEXT, 16: SHORT}
+
+
+def leaving_time(run, process, first):
+    """When the loss has left the way of the first jump by 0.05."""
+    left = run.loss - process.loss_after(0, run.times - first) + 0.05
+    i = int(np.argmax((left < 0.0) & (run.times > first)))
+    return run.times[i - 1] + left[i - 1] / (left[i - 1] - left[i]) * np.diff(run.times)[i - 1]
 
 
 def run_from(problem, net, process, L):
-    """Flow from e^-L until a while after the last jump, and when it jumps."""
+    """Flow from e^-L until a while after the last jump, and when it jumps.
+
+    Where the first plateau never rests the second one does not either, and the middle between
+    their levels is passed at a time of its own: there the second jump is when it begins.
+    """
     start = net.scaled(-L - net.log_norms.max())
     end = 1.25 * process.times[-1] * L + 40.0 / problem.total_pull + 10.0
     run = flow(problem, start, t_end=end, save=every(end / 1500), states=False, rtol=1e-10)
-    return run, jump_times(run, process.losses)
+    jumps = jump_times(run, process.losses)
+    if np.isnan(process.offsets[1]):
+        jumps[1] = leaving_time(run, process, jumps[0])
+    return run, jumps
 
 
 def passed_level(run, jumps):
@@ -90,13 +93,17 @@ def compare_with_flow(seed):
         assert quotient[1] == pytest.approx(process.times[1], rel=0.01)
     since, loss = passed_level(high[0], high[1])
     if seed in LEVEL:
-        assert abs(loss - process.losses[1]) > 1e-3
         assert LEVEL[seed] in doubts_of_level[1]
     else:
         assert loss == pytest.approx(process.losses[1], abs=1e-3)
-    if not doubts[1] and not doubts_of_level[1]:
+    on_the_way = process.loss_after(0, since)
+    if seed in FELT:
+        assert loss < on_the_way
+        assert FELT[seed] in "; ".join(doubts + doubts_of_level)
+    else:
+        assert loss == pytest.approx(on_the_way, abs=1e-3)
+    if not doubts[1]:
         assert high[1][1] == pytest.approx(L * process.times[1] + process.offsets[1], abs=0.1)
-    return process, since, loss
 
 
 @pytest.mark.slow

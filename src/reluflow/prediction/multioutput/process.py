@@ -11,7 +11,7 @@ from reluflow.arrays import Array
 from reluflow.network import Network
 from reluflow.prediction.process import JumpProcess, log_inverse
 
-ROUNDING = -float(np.log(np.finfo(np.float64).eps))  # growth that makes a rounding error be felt
+APART = 1e-13  # by which kinks, located to rounding, leave neurons apart that are one in the limit
 LEVEL = 1e-3  # of the fall, within which a level is to be reached
 
 
@@ -34,7 +34,11 @@ class VectorProcess(JumpProcess):
     courses: tuple[Array, ...] = ()
 
     def _further_doubts(self, i: int, L: float) -> list[str]:
-        if i < len(self.strain) and L * self.strain[i] > ROUNDING:
+        if not i or i >= len(self.strain) or not self.strain[i] > 0.0:
+            return []
+        real = self.jump_times(log_scale=-L)
+        stretch = (real[i] - real[0]) / (self.times[i] - self.times[0])  # L and what offsets add
+        if stretch * self.strain[i] > -np.log(APART):
             return ["rounding alone parts neurons that jumped together before, in a run this long"]
         return []
 
@@ -45,7 +49,7 @@ class VectorProcess(JumpProcess):
         or never does, is passed at this loss and not at ``losses[i + 1]``.
         """
         t, loss = self.courses[i].T
-        return np.interp(np.asarray(time, dtype=float), t, loss)
+        return np.asarray(np.interp(np.asarray(time, dtype=float), t, loss))
 
     def level_doubts_at(
         self, scale: float | None = None, log_scale: float | None = None
