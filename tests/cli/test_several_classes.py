@@ -1,11 +1,13 @@
 """Tables with three and more classes: read, explained and predicted."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from reluflow import Problem, ReluflowError, explain
+from reluflow.explanation.multioutput.words import jumps_in_words
 from reluflow.problem.tables import unseen_scores
 
 
@@ -96,6 +98,14 @@ def test_explanation_of_outputs_that_are_numbers():
     found = explain(problem, m=8, scale=1e-3, progress=False)
     assert "of the variation of output" in dict(found.verdict)["In short"]
     assert found.run["errors"].shape[1] == 2
+    # a jump at another time than predicted is told with the doubt that the limit names
+    assert "Why times may differ" not in jumps_in_words(replace(found, comparison=None))
+    rows = found.comparison.rows
+    late = replace(rows[0], simulated=2.0 * rows[0].predicted, doubt="weights grow for ever")
+    other = replace(found, comparison=replace(found.comparison, rows=(late, *rows[1:])))
+    assert "Why times may differ from this scale: jump 1 (weights grow for ever)" in jumps_in_words(
+        other
+    )
 
 
 def test_simulate_draws_three_classes_and_refuses_to_animate_them(cli, table, tmp_path):

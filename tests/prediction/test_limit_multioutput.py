@@ -29,29 +29,132 @@ def jump_times(run, losses):
     return np.array(out)
 
 
-# A sample of the first fourteen problems. Of their second jumps two are outside 1 % at these
-# scales: those of 1 (-3.3 %, from a plateau at infinity) and 6 (+2.4 %, 0.036 after the first in
-# units of log(1/scale)). Levels are compared where a plateau is given the time to rest.
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("seed", "jumps"), [(0, 2), (3, 2), (4, 2), (8, 2), (12, 2), (2, 1), (6, 1)]
-)
-def test_jumps_and_levels_are_those_of_flow_from_tiny_starts(seed, jumps):
+NEVER = "the plateau before it never rests: margins grow for ever"
+NEXT = "the next candidate is"
+SHORT = "are needed for its level to be reached"
+PARTS = "rounding alone parts neurons that jumped together"
+# What a run from e^-200 shows otherwise than predicted, and the doubt that must be named for it:
+# a second jump more than 1 % off,
+SECOND = {1: PARTS, 6: NEXT, 7: NEVER}
+# a level before it that is not the predicted one within 1e-3,
+LEVEL = {1: NEVER, 2: SHORT, 4: SHORT, 5: NEVER, 6: SHORT, 7: NEVER, 9: NEVER, 10: SHORT, 11: NEVER}
+LEVEL |= {13: NEVER, 15: NEVER, 17: NEVER}
+# and a loss below that on the way to the level, since the next jump is felt too soon.
+FELT = {5: NEXT, 6: NEXT, 10: NEXT, 11: NEXT, 16: SHORT}
+
+
+def leaving_time(run, process, first):
+    """When the loss has left the way of the first jump by 0.05."""
+    left = run.loss - process.loss_after(0, run.times - first) + 0.05
+    i = int(np.argmax((left < 0.0) & (run.times > first)))
+    return run.times[i - 1] + left[i - 1] / (left[i - 1] - left[i]) * np.diff(run.times)[i - 1]
+
+
+def run_from(problem, net, process, L):
+    """Flow from e^-L until a while after the last jump, and when it jumps.
+
+    Where the first plateau never rests the second one does not either, and the middle between
+    their levels is passed at a time of its own: there the second jump is when it begins.
+    """
+    start = net.scaled(-L - net.log_norms.max())
+    end = 1.25 * process.times[-1] * L + 40.0 / problem.total_pull + 10.0
+    run = flow(problem, start, t_end=end, save=every(end / 1500), states=False, rtol=1e-10)
+    jumps = jump_times(run, process.losses)
+    if np.isnan(process.offsets[1]):
+        jumps[1] = leaving_time(run, process, jumps[0])
+    return run, jumps
+
+
+def passed_level(run, jumps):
+    """Time since the first jump and loss where it falls slowest before the second."""
+    t = np.linspace(*jumps, 400)[20:-20]
+    loss = np.interp(t, run.times, run.loss)
+    i = int(np.argmin(np.abs(np.gradient(loss, t))))
+    return t[i] - jumps[0], loss[i]
+
+
+def compare_with_flow(seed):
     problem = random_problem(seed)
     net = initialize(problem, 10, log_scale=0.0, rng=seed)
-    process = limit(problem, net, max_jumps=jumps)
-    assert process.n_jumps == jumps
-    found = []
-    for L in (100.0, 200.0):
-        start = net.scaled(-L - net.log_norms.max())
-        end = process.times[-1] * L + 40.0 / problem.total_pull + 10.0
-        run = flow(problem, start, t_end=end, save=every(end / 600), states=False, rtol=1e-10)
-        found.append(jump_times(run, process.losses))
-    assert (found[1] - found[0]) / 100.0 == pytest.approx(process.times, rel=0.01)
-    assert found[1][0] == pytest.approx(200.0 * process.times[0] + process.offsets[0], abs=0.6)
-    if jumps == 2 and not process.doubts_at(log_scale=-200.0)[1]:
-        before = run.loss[np.searchsorted(run.times, 0.25 * found[1][0] + 0.75 * found[1][1])]
-        assert before == pytest.approx(process.losses[1], abs=1e-3)
+    process = limit(problem, net, max_jumps=2)
+    assert process.n_jumps == 2
+    L = 200.0
+    while PARTS in process.doubts_at(log_scale=-L)[1] and seed not in SECOND:
+        L -= 20.0  # where a run in floating point does not hold together what the limit does
+    low, high = (run_from(problem, net, process, each) for each in (0.5 * L, L))
+    quotient = (high[1] - low[1]) / (0.5 * L)
+    assert quotient[0] == pytest.approx(process.times[0], rel=0.01)
+    assert high[1][0] == pytest.approx(L * process.times[0] + process.offsets[0], abs=0.6)
+    doubts, doubts_of_level = process.doubts_at(log_scale=-L), process.level_doubts_at(log_scale=-L)
+    if seed in SECOND:
+        assert abs(quotient[1] / process.times[1] - 1.0) > 0.01
+        assert SECOND[seed] in doubts[1]
+    else:
+        assert quotient[1] == pytest.approx(process.times[1], rel=0.01)
+    since, loss = passed_level(high[0], high[1])
+    if seed in LEVEL:
+        assert LEVEL[seed] in doubts_of_level[1]
+    else:
+        assert loss == pytest.approx(process.losses[1], abs=1e-3)
+    on_the_way = process.loss_after(0, since)
+    if seed in FELT:
+        assert loss < on_the_way
+        assert FELT[seed] in "; ".join(doubts + doubts_of_level)
+    else:
+        assert loss == pytest.approx(on_the_way, abs=1e-3)
+    if not doubts[1]:
+        assert high[1][1] == pytest.approx(L * process.times[1] + process.offsets[1], abs=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3, 12, 18])
+def test_jumps_and_levels_are_those_of_flow_from_tiny_starts(seed):
+    compare_with_flow(seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [s for s in range(20) if s not in (2, 3, 12, 18)])
+def test_twenty_problems_agree_with_flow_or_name_what_differs(seed):
+    compare_with_flow(seed)
+
+
+def test_second_jump_has_the_offset_of_flow():
+    # dormant neurons were taken to be sqrt(2) too large after a jump, the next one came too early
+    problem = random_problem(3)
+    net = initialize(problem, 10, log_scale=0.0, rng=3)
+    process = limit(problem, net, max_jumps=2)
+    jumps = run_from(problem, net, process, 40.0)[1]
+    assert jumps == pytest.approx(process.jump_times(log_scale=-40.0), abs=0.1)
+
+
+def test_phases_that_drift_for_ever_end_and_say_so():
+    # softmax: a neuron slides along two kinks, stiff, and outwards; no end within 20,000 steps
+    problem = random_problem(7)
+    process = limit(problem, initialize(problem, 10, log_scale=0.0, rng=7), max_jumps=1)
+    assert process.n_jumps == 1
+    assert np.isinf(process.relaxation[1])
+    assert process.losses[1] < process.loss_after(0, 1000.0) < process.loss_after(0, 100.0)
+    # square: two neurons that nearly cancel grow for ever, as no minimum is attained
+    problem = random_problem(10)
+    process = limit(problem, initialize(problem, 10, log_scale=0.0, rng=10), max_jumps=2)
+    assert process.n_jumps == 2
+    assert np.isinf(process.relaxation[2])
+
+
+def test_a_minimum_at_infinity_is_no_rest():
+    # Newton's method finds margins of 25 and more to be stationary
+    problem = random_problem(19)
+    process = limit(problem, initialize(problem, 10, log_scale=0.0, rng=19), max_jumps=2)
+    assert NEVER in process.doubts_at(log_scale=-1000.0)[1]
+    assert NEVER in process.level_doubts_at(log_scale=-1000.0)[1]
+    assert np.isnan(process.offsets[1])
+
+
+def test_neurons_that_only_exact_arithmetic_holds_together_are_named():
+    problem = random_problem(0)
+    process = limit(problem, initialize(problem, 10, log_scale=0.0, rng=0), max_jumps=2)
+    assert PARTS not in process.doubts_at(log_scale=-100.0)[1]
+    assert PARTS in process.doubts_at(log_scale=-200.0)[1]
 
 
 def test_a_level_that_is_approached_along_a_kink_is_doubted():

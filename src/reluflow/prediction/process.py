@@ -332,17 +332,23 @@ class JumpProcess(Shown):
                 apart = f"{times[i] - times[i - 1]:.2g}"
                 found.append(f"it comes {apart} after jump {i}, before that one is done")
             if i and self.relaxation is not None and np.isinf(self.relaxation[i]):
-                found.append("the plateau before it never rests: margins grow for ever")
+                what = "margins" if self.problem.loss.margin else "weights"
+                found.append(f"the plateau before it never rests: {what} grow for ever")
             elif rests[i] < _REST:
                 found.append(f"the plateau before it lasts {rests[i]:.2g} relaxation times only")
             if self.offsets is not None and np.isnan(self.offsets[i]):
                 found.append("its time is known to leading order in log(1/scale) only")
             if self.balance:
                 found.append("neurons that shrink below their start stay so by exact balance alone")
+            found += self._further_doubts(i, L)
             if i and reasons[-1] and not found:
                 found.append(f"jump {i} is in doubt")
             reasons.append("; ".join(found))
         return tuple(reasons)
+
+    def _further_doubts(self, i: int, L: float) -> list[str]:
+        """What else may move jump ``i`` of a run, L being log(1/scale)."""
+        return []
 
     def predicted_loss(
         self, t: ArrayLike, scale: float | None = None, log_scale: float | None = None

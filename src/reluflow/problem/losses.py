@@ -257,6 +257,15 @@ class Softmax(ClassLoss):
         near = np.log(np.logaddexp(0.0, np.where(far, 0.0, rival)))
         return np.asarray(np.log(self.factor) + np.where(far, rival - 0.5 * small, near))
 
+    def slope(self, f: Array, y: Array) -> Array:
+        # the probabilities less y, as `scaled_slope` has it without its logarithms: a flow asks
+        # for nothing more often. The entry of the class is summed from the others, since 1 - p
+        # would lose it at large margins.
+        rivals = np.exp(f - np.max(f, axis=-1, keepdims=True))
+        rivals *= self.factor / np.sum(rivals, axis=-1, keepdims=True)
+        rivals *= 1.0 - y
+        return np.asarray(rivals - y * np.sum(rivals, axis=-1, keepdims=True))
+
     def log_slopes(self, f: Array, y: Array) -> Array:
         total = np.logaddexp(0.0, _rival_logs(f, y))[..., None]
         logs = np.log(self.factor) + gaps(f, y) - total

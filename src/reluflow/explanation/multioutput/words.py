@@ -8,6 +8,7 @@ import numpy as np
 
 from reluflow.arrays import Array
 from reluflow.explanation.multioutput.quantities import GAP, SEPARATE, confusion
+from reluflow.explanation.verdict.course import reasons
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.optimum.min_norm import MinNorm
 from reluflow.problem.tables import unseen_scores
@@ -124,7 +125,8 @@ def jumps_in_words(e: VectorExplanation) -> str:
     more = " More follow" if process.ending == "budget" else ""
     ends = f"{more}." if more else f" {process.status}"
     view = "Predicted without training, at infinite width" if wide else "Predicted without training"
-    return f"{view}: {'; '.join(parts)}.{ends}"
+    why = "" if e.comparison is None else reasons(e.comparison)
+    return f"{view}: {'; '.join(parts)}.{ends}{why}"
 
 
 def _first_jump(e: VectorExplanation) -> str:

@@ -208,7 +208,7 @@ def _agreement(c: Comparison, whole: bool = True) -> str:
         close = all(r.close for r in c.rows)
         if close:
             return f" So far the times agree within {100 * CLOSE:g} %."
-        return _poor(c) + _reasons(c)
+        return _poor(c) + reasons(c)
     if c.agrees:
         text = f" The simulation agrees within {100 * CLOSE:g} % in times and losses"
         if c.who:
@@ -223,14 +223,14 @@ def _agreement(c: Comparison, whole: bool = True) -> str:
         return (
             f"{poor} At this scale other neurons come at almost the same time, or before the "
             "plateau is reached: the order of the limit need not show; a smaller scale would "
-            f"separate them.{_reasons(c)}"
+            f"separate them.{reasons(c)}"
         )
     other = " Other neurons jump than those predicted." if c.who is False else ""
     ends = "the losses agree" if c.ends_meet else "the losses differ too"
-    return f"{poor or ' The simulation differs.'} At the end {ends}.{other}{_reasons(c)}"
+    return f"{poor or ' The simulation differs.'} At the end {ends}.{other}{reasons(c)}"
 
 
-def _reasons(c: Comparison) -> str:
+def reasons(c: Comparison) -> str:
     """Why jumps come at other times than predicted, as far as the limit process itself says it."""
     of_doubt: dict[str, list[str]] = {}
     for row in [row for row in c.rows if not row.close][:SHOWN]:

@@ -89,6 +89,8 @@ def _result(problem: Problem, stairs: Staircase, view: str) -> VectorProcess:
         residuals=np.array([row["residual"] for row in rows]),
         outer=tuple(row["outer"] for row in rows),
         parts_at=stairs.parts_at,
+        strain=np.array([jump["strain"] for jump in jumps]),
+        courses=tuple(jump["course"] for jump in jumps),
     )
 
 
@@ -104,11 +106,10 @@ def _ending(
             words = "Every sample is fitted with a margin that grows for ever."
             return "infinity", words, 0.0, 0.0, ("infinity",)
         return "interpolates", "The process ends at an interpolator: the loss is 0.", 0.0, 0.0, ()
-    best, level, small = (
-        largest_G(problem, stairs.pull),
-        f"loss {loss:.6g}",
-        10 * NO_RATE * stairs.unit,
-    )
+    best, small = largest_G(problem, stairs.pull), 10 * NO_RATE * stairs.unit
+    level = f"loss {loss:.6g}"
+    if stairs.far:
+        level += ", approached as weights grow for ever"
     if best.upper_bound <= small:
         words = f"Ends at a global minimum, {level}: no neuron would gain."
         return "global", words, 0.0, best.upper_bound, ()

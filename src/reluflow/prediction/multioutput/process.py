@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reluflow.arrays import Array
 from reluflow.network import Network
 from reluflow.prediction.process import JumpProcess, log_inverse
+
+APART = 1e-13  # by which kinks, located to rounding, leave neurons apart that are one in the limit
+LEVEL = 1e-3  # of the fall, within which a level is to be reached
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -17,11 +21,64 @@ class VectorProcess(JumpProcess):
 
     ``outer`` has for each plateau the unit directions (m, K) of the outer weights. ``parts_at`` is
     the time, in units of log(1/scale), at which neurons that have jumped together part; the
-    process is not followed beyond it. Infinite where that does not happen.
+    process is not followed beyond it. Infinite where that does not happen. ``strain`` has for each
+    jump the growth, in units of log(1/scale), of the logarithm of a difference between neurons that
+    jumped together before it: a run in floating point has differences of rounding at least.
+    ``courses`` has for each jump (T, 2) times since its middle and the loss then, on the way to the
+    plateau: what a run shows at any scale, until the next jump is felt (see :meth:`loss_after`).
     """
 
     outer: tuple[Array, ...] = ()
     parts_at: float = np.inf
+    strain: Array = field(default_factory=lambda: np.empty(0))
+    courses: tuple[Array, ...] = ()
+
+    def _further_doubts(self, i: int, L: float) -> list[str]:
+        if not i or i >= len(self.strain) or not self.strain[i] > 0.0:
+            return []
+        real = self.jump_times(log_scale=-L)
+        stretch = (real[i] - real[0]) / (self.times[i] - self.times[0])  # L and what offsets add
+        if stretch * self.strain[i] > -np.log(APART):
+            return ["rounding alone parts neurons that jumped together before, in a run this long"]
+        return []
+
+    def loss_after(self, i: int, time: ArrayLike) -> Array:
+        """Loss a real time after the middle of jump ``i``, on the way to the plateau or on it.
+
+        The middle is where half of the fall of the loss is done. A plateau that takes long to rest,
+        or never does, is passed at this loss and not at ``losses[i + 1]``.
+        """
+        t, loss = self.courses[i].T
+        return np.asarray(np.interp(np.asarray(time, dtype=float), t, loss))
+
+    def level_doubts_at(
+        self, scale: float | None = None, log_scale: float | None = None
+    ) -> tuple[str, ...]:
+        """Why a run from this scale may not reach a level, one text (or "") for each jump.
+
+        The level is that of the plateau before the jump, empty for the first. It is reached to
+        1e-3 of the fall where the plateau lasts long beside the times in which what is left of the
+        last jump fades and the next one comes to be felt; :meth:`loss_after` has the loss on the
+        way there.
+        """
+        L = log_inverse(scale, log_scale)
+        lengths = np.diff(self.jump_times(log_scale=-L))
+        texts = [""] * self.n_jumps
+        for i in range(1, self.n_jumps):
+            assert self.relaxation is not None
+            slow = float(self.relaxation[i])
+            grow = float(self.rates[i][self.neurons[i]].max())
+            # both are felt in the loss by their squares
+            needed = -0.5 * np.log(LEVEL) * (slow + 1.0 / grow)
+            if np.isinf(slow):
+                what = "margins" if self.problem.loss.margin else "weights"
+                texts[i] = f"the plateau before it never rests: {what} grow for ever"
+            elif lengths[i - 1] < needed:
+                texts[i] = (
+                    f"the plateau before it lasts {lengths[i - 1]:.3g}, and {needed:.3g} are "
+                    f"needed for its level to be reached within {LEVEL:g} of the fall"
+                )
+        return tuple(texts)
 
     def at(self, t: float, scale: float | None = None, log_scale: float | None = None) -> Network:
         """The network at real time ``t`` from a start of this scale, as for one output."""

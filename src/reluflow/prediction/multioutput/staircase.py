@@ -47,6 +47,7 @@ class Unit:
     share: Array = field(default_factory=lambda: np.empty(0))
     q: float = 0.0  # members are scale^q apart
     closing: float = 0.0  # rate at which q rises while dormant, falls once active
+    strain: float = 0.0  # integral of that rate since the unit jumped
 
     @property
     def constant(self) -> float:
@@ -105,6 +106,8 @@ class Staircase:
             u.q += u.closing * (tau - self.tau)
         for u in self.active:
             u.q -= u.closing * (tau - self.tau)
+            u.strain += u.closing * (tau - self.tau)
+        strain = max((u.strain for u in self.active if len(u.members) > 1), default=0.0)
         lead = group[0]
         offset = -lead.constant / lead.g  # of the real time L tau + offset
         start = SMALL / lead.g
@@ -143,7 +146,15 @@ class Staircase:
         reads = [(u.U > 0) & (self.problem.X @ u.v > 1e-9 * self.problem.norms) for u in group]
         samples = np.flatnonzero(np.any(reads, axis=0))
         self.jumps.append(
-            {"time": tau, "offset": half, "gap": gap, "members": members, "samples": samples}
+            {
+                "time": tau,
+                "offset": half,
+                "gap": gap,
+                "members": members,
+                "samples": samples,
+                "strain": strain,
+                "course": found.course - np.array([found.half, 0.0]),
+            }
         )
         settled = self._settle(
             riders, end.part(slice(len(self.active), None), 0), found, tau, offset
@@ -168,7 +179,8 @@ class Staircase:
             w, a = ends.W[i], ends.A[i]
             if ends.ends[i] == PathEnd.STILL or not w.any():
                 continue
-            log = float(phase.log[i] + ends.log[i])  # of |z| less rate t, if settled from found.end
+            # of |w| less rate t, if settled from found.end: |z| = sqrt(2) |w| once balanced
+            log = float(phase.log[i] + ends.log[i] - 0.5 * np.log(2.0))
             u.K = u.K + log - rate * found.end + (u.g - rate) * offset
             u.A, u.g, u.U = beta - rate * tau, rate, ends.U[i]
             u.closing = closing_rate(self.problem, found.pull, u.U, rate)

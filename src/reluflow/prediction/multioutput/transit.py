@@ -11,9 +11,15 @@ from scipy.optimize import brentq
 
 from reluflow.arrays import Array
 from reluflow.prediction.multioutput.phase import Phase, doubled_step
-from reluflow.prediction.multioutput.rest import Rest, critical_point, runaway
+from reluflow.prediction.multioutput.rest import Rest, critical_point, fade, runaway
+from reluflow.prediction.multioutput.smooth import smooth_leg
 
+CALM, CALM_AT_MOST = 12, 150  # steps without a kink after which the stretch ahead is smooth
 LONG = 150  # steps of a phase after which it is asked whether it goes to infinity
+LATER = 10.0  # or when the last kink was met in this part of the time
+FOREVER = 1e6  # time, over that of the start: what takes longer does not come to rest
+DRIFT = 1e4  # for which the way out is recorded, likewise
+TAIL = 20.0  # relaxation times for which neurons are followed on their way to a critical point
 NEARLY = 1e-3  # share of its fall that is left when a loss has settled
 RESTED = 3.0  # relaxation times after which `JumpProcess.doubts_at` takes a plateau to rest
 STOPPED = "stopped before the next critical point"
@@ -30,6 +36,7 @@ class Transit(NamedTuple):
     half: float
     far: bool
     trouble: str
+    course: Array  # (T, 2) clock times of the steps and the loss then
 
 
 def transit(
@@ -43,9 +50,19 @@ def transit(
     unit, tol = problem.total_pull, 1e-5
     t, h, C = start, 0.05 / unit, phase.pull()
     trail, tried = [(t, float(problem.value(phase.outputs())))], np.inf
+    calm, patience, sides, since = 0, CALM, phase.U[: phase.n_active], np.inf
     for step in range(1, max_steps + 1):
-        if step % 100 == 0 and tick():
+        if step % 20 == 0 and tick():
             return _stopped(phase, t, C, STOPPED)
+        if calm >= patience:
+            leg = smooth_leg(phase, 3.0 * (t - start))
+            calm, patience = 0, min(2 * patience, CALM_AT_MOST)
+            if leg is not None:
+                way, phase = leg
+                if way[-1][0] > 10.0 * h:
+                    patience = 3
+                trail += [(t + passed, loss) for passed, loss in way]
+                t, C, tried = t + way[-1][0], phase.pull(), np.inf
         while True:
             new, error = doubled_step(phase, C, h)
             if error <= tol or h < 1e-12 / unit:
@@ -56,6 +73,10 @@ def transit(
             np.abs(new.V[:k] - phase.V[:k]).max(), np.abs(new.log[:k] - phase.log[:k]).max()
         )
         phase, t, C = new, t + h, new.pull()
+        if (sides != phase.U[:k]).any():
+            calm, sides, since = 0, phase.U[:k], t
+        else:
+            calm, since = calm + 1, min(since, t)
         trail.append((t, float(problem.value(phase.outputs()))))
         speed = moved / h
         h *= min(3.0, max(0.3, 0.9 * (tol / max(error, 1e-300)) ** (1 / 3)))
@@ -63,12 +84,42 @@ def transit(
             tried = speed
             rest = critical_point(phase.part(slice(k), k))
             if rest is not None:
-                return _arrive(phase, t, rest, trail)
-            if problem.loss.margin and step > LONG:
+                phase, t, done = _tail(phase, t, rest, trail)
+                if done is not None:
+                    return _arrive(phase, t, done, trail)
+                C, tried, calm = phase.pull(), np.inf, 0
+                continue
+            late = step > LONG or t - start > LATER * (since - start)
+            if problem.loss.margin and late:
                 away = runaway(phase.part(slice(k), k), 0.1 * rate)
                 if away is not None:
                     return _leave(phase, t, *away, trail)
+            if t - start > FOREVER / unit:
+                now = fade(problem, C) if problem.loss.margin else C
+                return _leave(phase, t, phase.part(slice(k), k), now, trail)
     return _stopped(phase, t, C, f"no critical point within {max_steps} steps")
+
+
+def _tail(
+    phase: Phase, t: float, rest: Rest, trail: list[tuple[float, float]]
+) -> tuple[Phase, float, Rest | None]:
+    """Follow the way that is left to a critical point: where it ends, None if a kink is met on it.
+
+    Riders feel it, and along flat directions (neurons of one cone) it decides where neurons end.
+    """
+    if rest.relaxation > FOREVER / phase.problem.total_pull:
+        return phase, t, rest
+    span = TAIL * rest.relaxation
+    leg = smooth_leg(phase, span)
+    if leg is None:
+        return phase, t, rest
+    way, phase = leg
+    trail += [(t + passed, loss) for passed, loss in way]
+    t += way[-1][0]
+    if way[-1][0] < span * (1.0 - 1e-9):
+        return phase, t, None
+    k = phase.n_active
+    return phase, t, critical_point(phase.part(slice(k), k)) or rest
 
 
 def _arrive(phase: Phase, t: float, rest: Rest, trail: list[tuple[float, float]]) -> Transit:
@@ -81,15 +132,27 @@ def _arrive(phase: Phase, t: float, rest: Rest, trail: list[tuple[float, float]]
     # on the way to a kink a phase may drift for long: a plateau as short as that is no rest
     drift = np.nan_to_num(_settled_time(trail, after) - half) / RESTED
     slow = max(rest.relaxation, 1.0 / unit, float(drift))
-    return Transit(_with_active(phase, rest.phase), t, C, rest.residual, slow, half, False, "")
+    if phase.problem.loss.margin and rest.relaxation > FOREVER / unit:
+        return _leave(phase, t, rest.phase, fade(phase.problem, C), trail)
+    new = _with_active(phase, rest.phase)
+    return Transit(new, t, C, rest.residual, slow, half, False, "", np.array(trail))
 
 
 def _leave(
     phase: Phase, t: float, away: Phase, C: Array, trail: list[tuple[float, float]]
 ) -> Transit:
-    """Put the active neurons far out, where the pull that has faded is taken to vanish."""
+    """Put the active neurons far out, where the pull that has faded is taken to vanish.
+
+    This is for losses without a minimum, and for the square loss where neurons that nearly cancel
+    grow for ever: its infimum need not be attained.
+    """
     half = _half_time(trail, float(phase.problem.value(away.outputs())))
-    return Transit(_with_active(phase, away), t, C, np.nan, np.inf, half, True, "")
+    k = phase.n_active
+    leg = smooth_leg(phase.part(slice(k), k), DRIFT / phase.problem.total_pull)
+    if leg is not None:  # for the record: neurons are on their way out for long
+        trail = trail + [(t + passed, loss) for passed, loss in leg[0]]
+    new = _with_active(phase, away)
+    return Transit(new, t, C, np.nan, np.inf, half, True, "", np.array(trail))
 
 
 def _with_active(phase: Phase, active: Phase) -> Phase:
@@ -103,7 +166,7 @@ def _with_active(phase: Phase, active: Phase) -> Phase:
 
 
 def _stopped(phase: Phase, t: float, C: Array, why: str) -> Transit:
-    return Transit(phase, t, C, np.nan, np.nan, np.nan, False, why)
+    return Transit(phase, t, C, np.nan, np.nan, np.nan, False, why, np.empty((0, 2)))
 
 
 def _settled_time(trail: list[tuple[float, float]], after: float) -> float:
