@@ -13,6 +13,9 @@ from reluflow.arrays import Array
 from reluflow.prediction.multioutput.phase import Phase, doubled_step
 from reluflow.prediction.multioutput.rest import Rest, critical_point, runaway
 
+LARGE = 1e5  # n d K beyond which steps are coarse: kinks are many there, and each is small
+FINE, COARSE = 1e-5, 1e-3  # error of a step in directions, growths and the pull
+LOOK = 20  # steps between two looks at the budget
 LONG = 150  # steps of a phase after which it is asked whether it goes to infinity
 NEARLY = 1e-3  # share of its fall that is left when a loss has settled
 RESTED = 3.0  # relaxation times after which `JumpProcess.doubts_at` takes a plateau to rest
@@ -40,11 +43,12 @@ def transit(
     ``rate`` is that at which the jumping group grows at first.
     """
     problem = phase.problem
-    unit, tol = problem.total_pull, 1e-5
+    unit = problem.total_pull
+    tol = FINE if problem.X.size * problem.K <= LARGE else COARSE
     t, h, C = start, 0.05 / unit, phase.pull()
     trail, tried = [(t, float(problem.value(phase.outputs())))], np.inf
     for step in range(1, max_steps + 1):
-        if step % 100 == 0 and tick():
+        if step % LOOK == 0 and tick():
             return _stopped(phase, t, C, STOPPED)
         while True:
             new, error = doubled_step(phase, C, h)
