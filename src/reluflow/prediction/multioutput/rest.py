@@ -71,6 +71,19 @@ def critical_point(phase: Phase) -> Rest | None:
     return Rest(new, float(np.linalg.norm(g)) / scale, slowest)
 
 
+def nearly_at_rest(phase: Phase) -> Rest:
+    """Active neurons as they are, with the gradient they have, relative as at a critical point."""
+    problem, k = phase.problem, phase.n_active
+    size = np.exp(phase.log[:k])[:, None]
+    W, A = size * phase.V[:k], size * phase.B[:k]
+    C, total = phase.pull(), 0.0
+    for w, a, u in zip(W, A, phase.U[:k], strict=True):
+        N, M = _face_basis(problem, u), cone_matrix(problem, C, u)
+        total += float(np.sum((N.T @ (M @ a)) ** 2) + np.sum((M.T @ w) ** 2))
+    scale = problem.total_pull * max(float(np.linalg.norm(np.hstack([W, A]))), 1e-300)
+    return Rest(phase, float(np.sqrt(total)) / scale, 0.0)
+
+
 def runaway(phase: Phase, rate: float) -> tuple[Phase, Array] | None:
     """Where active neurons go if their loss has no minimum nearby: a state far out, and C there.
 

@@ -11,11 +11,14 @@ from scipy.optimize import brentq
 
 from reluflow.arrays import Array
 from reluflow.prediction.multioutput.phase import Phase, doubled_step
-from reluflow.prediction.multioutput.rest import Rest, critical_point, runaway
+from reluflow.prediction.multioutput.rest import Rest, critical_point, nearly_at_rest, runaway
 
 LARGE = 1e5  # n d K beyond which steps are coarse: kinks are many there, and each is small
 FINE, COARSE = 1e-5, 1e-3  # error of a step in directions, growths and the pull
 LOOK = 20  # steps between two looks at the budget
+DRIFTS = (
+    5e-3  # share of its fall by which the loss still falls, in 2 / rate, when a coarse phase ends
+)
 LONG = 150  # steps of a phase after which it is asked whether it goes to infinity
 NEARLY = 1e-3  # share of its fall that is left when a loss has settled
 RESTED = 3.0  # relaxation times after which `JumpProcess.doubts_at` takes a plateau to rest
@@ -72,7 +75,19 @@ def transit(
                 away = runaway(phase.part(slice(k), k), 0.1 * rate)
                 if away is not None:
                     return _leave(phase, t, *away, trail)
+        if tol == COARSE and step % LOOK == 0 and _only_drifts(trail, 2.0 / rate):
+            # among many kinks the last stretch leads over one after the other, and little happens
+            return _arrive(phase, t, nearly_at_rest(phase.part(slice(k), k)), trail)
     return _stopped(phase, t, C, f"no critical point within {max_steps} steps")
+
+
+def _only_drifts(trail: list[tuple[float, float]], span: float) -> bool:
+    """Whether in the last ``span`` the loss has fallen by a small share of its whole fall."""
+    t, loss = np.array(trail).T
+    fall = loss[0] - loss[-1]
+    if t[-1] - t[0] < span or not fall > NEARLY * loss[0]:
+        return False
+    return bool(np.interp(t[-1] - span, t, loss) - loss[-1] <= DRIFTS * fall)
 
 
 def _arrive(phase: Phase, t: float, rest: Rest, trail: list[tuple[float, float]]) -> Transit:
