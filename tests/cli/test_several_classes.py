@@ -194,6 +194,22 @@ def test_a_jump_that_was_cut_short_is_said_to_be(numbered):
     assert said in jumps_in_words(cut)
 
 
+def test_jumps_at_other_times_are_named_with_a_reason(numbered):
+    from dataclasses import replace
+
+    from reluflow.explanation.multioutput.words import jumps_in_words
+
+    found = explain(numbered, m=6, scale=1e-3, seconds=8, progress=False)
+    first = found.comparison.rows[0]
+    near = replace(first, simulated=1.05 * first.predicted)
+    late = replace(first, simulated=2.0 * first.predicted, doubt="the plateau is short")
+    for row, said in ((near, False), (late, True)):
+        compared = replace(found.comparison, rows=(row, *found.comparison.rows[1:]))
+        rows = tuple(replace(r, simulated=r.predicted) for r in compared.rows[1:])
+        words = jumps_in_words(replace(found, comparison=replace(compared, rows=(row, *rows))))
+        assert ("The run has jump 1 at another time: the plateau is short." in words) is said
+
+
 def test_records_are_dense_within_the_horizon():
     from reluflow.explanation.multioutput.stages import records
 

@@ -191,7 +191,7 @@ def simulate(
         observe = [Observable("errors", errors, ("output",), of_outputs=True)]
     rate = float(landscape.values.max(initial=0.0)) or problem.total_pull or 1.0
     horizon = 4.0 * max(-float(net.log_norms.max()), 1.0) / rate
-    if process is not None:
+    if process is not None and process.signs.size == net.m:  # else it is of another start
         jumps = process.jump_times(log_scale=float(net.log_norms.max()))
         horizon = max(horizon, 2.0 * float(jumps[-1]))
     if settings.lr is None and net.m * problem.n <= LOCATED:

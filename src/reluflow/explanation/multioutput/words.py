@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reluflow.explanation.multioutput.explanation import VectorExplanation
 
 RESTS = 1e-6  # relative gradient beyond which a plateau is one nearly
+FAR = 0.1  # relative difference of times from which a jump is said to come at another time
 VANISHED = 1e-9  # of the loss at first that is as good as 0
 VANISHES = "the loss goes to 0 after it"
 
@@ -167,7 +168,24 @@ def jumps_in_words(e: VectorExplanation) -> str:
     more = " More follow" if process.ending == "budget" else ""
     ends = f"{more}." if more else f" {process.status}"
     view = "Predicted without training, at infinite width" if wide else "Predicted without training"
-    return f"{view}: {'; '.join(parts)}.{ends}"
+    return f"{view}: {'; '.join(parts)}.{ends}{_other_times(e, wide)}"
+
+
+def _other_times(e: VectorExplanation, wide: bool) -> str:
+    """Which jumps the run shows at clearly other times, and why that may be."""
+    if e.comparison is None or e.process is None:
+        return ""
+    rows = [r for r in e.comparison.rows if r.difference is not None and abs(r.difference) > FAR]
+    if not rows:
+        return ""
+    which = join([str(row.jump) for row in rows])
+    said = f" The run has {plural(len(rows), 'jump')} {which} at "
+    said += plural(len(rows), "another time", "other times")
+    reasons = [row.doubt for row in rows if row.doubt][:1]
+    if wide:
+        known = len(e.process.signs)
+        reasons.append(f"the prediction has {count(known, 'neuron')}, one at each direction found")
+    return f"{said}: {'; '.join(reasons)}." if reasons else f"{said}, for no reason that is known."
 
 
 def _first_jump(e: VectorExplanation) -> str:
