@@ -6,7 +6,10 @@ import runpy
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
+
+from reluflow import Problem
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = (
@@ -70,3 +73,25 @@ def test_short_and_made_of_names_that_are_documented(name):
     assert used
     for word in used | {f"plot.{name}" for name in drawn}:
         assert word in page, f"{word} is in neither README.md nor docs/python.md"
+
+
+def test_digits_separate_in_an_order_from_both_sizes_of_weights(capsys):
+    """The comparison of `digits_classes` on three classes that are far apart."""
+    made = runpy.run_path(str(ROOT / "examples" / "digits_classes.py"))
+    rng = np.random.default_rng(0)
+    centres = np.array([[2.0, 0.0], [-1.0, 1.7], [-1.0, -1.7]])
+    labels = np.arange(60) % 3
+    problem = Problem(centres[labels] + 0.2 * rng.normal(size=(60, 2)), labels, loss="softmax")
+    orders = made["compare"](problem, steps=400, m=20)
+    assert set(orders) == {1e-4, 1.0}
+    for order in orders.values():
+        assert [sorted(pair) for _, *pair in sorted(order, key=lambda row: row[1:])] == [
+            [0, 1],
+            [0, 2],
+            [1, 2],
+        ]
+    # usual weights need no plateau: every pair is told apart sooner
+    assert max(orders[1.0])[0] < min(orders[1e-4])[0]
+    said = capsys.readouterr().out
+    assert said.count("small neurons grow at rate") >= 1
+    assert "from class" in said

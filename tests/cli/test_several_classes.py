@@ -1,12 +1,13 @@
 """Tables with three and more classes: read, explained and predicted."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from reluflow import Problem, ReluflowError, explain
+from reluflow import Problem, ReluflowError, datasets, explain
 from reluflow.explanation.multioutput.words import jumps_in_words
 from reluflow.problem.tables import unseen_scores
 
@@ -90,6 +91,8 @@ def test_explanation_of_three_classes(table, tmp_path):
     )
     assert report["optimum"]["upper_bound"] == found.optimum.upper_bound
     assert not (tmp_path / "out" / ".explain").exists()  # every file came whole
+    assert {v.status.name for v in found.claims} == {"HOLDS"}  # balancedness along the flow
+    assert "claims" not in found.skipped
 
 
 def test_explanation_of_outputs_that_are_numbers():
@@ -117,3 +120,133 @@ def test_simulate_draws_three_classes_and_refuses_to_animate_them(cli, table, tm
     assert done.code == 2
     assert done.err.startswith("reluflow: an animation is for one output, this problem has 3")
     assert not (tmp_path / "b.nc").exists()  # said before the run, not after it
+
+
+def test_numbers_as_names_of_classes_are_called_classes():
+    from reluflow.explanation.multioutput.words import spoken, told_apart
+
+    digits, fruit = tuple("0123456789"), ("fig", "kiwi", "pear")
+    assert spoken(digits, [4]) == "class 4"
+    assert spoken(digits, [4, 6]) == "classes 4 and 6"
+    assert spoken(fruit, [0, 2]) == "fig and pear"
+    b = np.full(10, -0.2)
+    b[[4, 6]] = 1.0
+    assert told_apart(digits, b) == "tells classes 4 and 6 from the rest"
+    assert told_apart(digits, -b, several=True) == "tell classes 4 and 6 from the rest"
+    assert told_apart(fruit, np.array([1.0, -1.0, 0.1])) == "tells fig from kiwi"
+    outputs = ("output 0", "output 1")
+    assert told_apart(outputs, np.array([1.0, 0.1]), rest=False) == "raises output 0"
+    assert told_apart(outputs, np.array([0.1, -1.0]), rest=False) == "lowers output 1"
+
+
+@pytest.fixture
+def numbered():
+    """Four clouds, called by numbers."""
+    rng = np.random.default_rng(3)
+    labels = np.arange(24) % 4
+    centres = np.array([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0], [0.0, -2.0]])
+    X = centres[labels] + 1.2 * rng.normal(size=(24, 2))
+    return Problem(X, labels, loss="softmax")
+
+
+def test_verdict_on_classes_that_are_numbers(numbered, tmp_path):
+    found = explain(numbered, m=12, scale=1e-3, out=tmp_path, seconds=8, progress=False)
+    text = " ".join(text for _, text in found.verdict)
+    assert re.search(r"first tells class \d from class \d", text)
+    assert not re.search(r"\d+ of \d+ \d", text)  # "90 of 180 9 are taken for 3"
+    assert found.accuracy < 1.0  # the clouds overlap
+    assert re.search(r"\d+ of \d+ samples of class \d are taken for class \d", text)
+    wrong = round(24 * (1.0 - found.accuracy))
+    assert "so that there is no margin" in text
+    assert "late phase" not in found.skipped  # there is none, which is no omission
+    assert found.kkt is None
+    page = (tmp_path / "report.html").read_text()
+    assert "When two classes are told apart" in page
+    assert wrong == np.sum(found.outputs.argmax(axis=1) != numbered.labels)
+
+
+def test_reports_of_one_output_and_of_several_open_alike(numbered):
+    from reluflow.explanation.files import common_fields
+
+    several = explain(numbered, m=6, scale=1e-3, seconds=8, progress=False)
+    one = explain(datasets.three_points(), m=6, scale=1e-3, progress=False)
+    head = list(common_fields(one))
+    for found in (one, several):
+        assert list(found.to_dict())[: len(head)] == head
+        assert {"cost", "status", "code", "ok"} == set(found.to_dict()["run"])
+
+
+def test_large_data_have_an_answer_from_every_stage(numbered, monkeypatch):
+    """Directions estimated, a descent in batches, bounds alone: said, and right as far as said."""
+    from reluflow.explanation.multioutput import stages
+
+    for name, size in {"ENTRIES": 10, "WORK": 1e4, "BATCH": 8, "LOCATED": 0, "MARGINS": 0}.items():
+        monkeypatch.setattr(stages, name, size)
+    found = explain(numbered, m=12, scale=1e-2, seconds=8, progress=False)
+    text = dict(found.verdict)
+    assert "this is descent" in found.skipped["claims"]
+    assert "(estimated)" in text["Directions"]
+    assert "on random batches of 8 of the 24 samples" in text["Simulation"]
+    assert "No network has a normalised margin above" in text["End"]
+    assert "optimum" not in found.skipped
+    assert found.accuracy > 0.5
+    plain = stages.extremal_vectors(numbered)
+    assert found.landscape.values[0] == pytest.approx(plain.values[0], rel=0.01)
+
+
+def test_a_jump_that_was_cut_short_is_said_to_be(numbered):
+    """Its loss is where the budget ended, and no plateau."""
+    from dataclasses import replace
+
+    from reluflow.explanation.multioutput.words import jumps_in_words
+
+    found = explain(numbered, m=6, scale=1e-3, seconds=8, progress=False)
+    levels = len(found.process.losses)
+    process = replace(found.process, relaxation=np.ones(levels), residuals=np.zeros(levels))
+    last = f"{process.losses[-1]:.4g}"
+    words = jumps_in_words(replace(found, process=process))
+    assert f"loss {last} after it" in words
+    assert "not to its end" not in words
+    nearly = replace(process, residuals=np.full(levels, 1e-3))
+    assert f"loss about {last} after it" in jumps_in_words(replace(found, process=nearly))
+    stopped = np.append(np.ones(levels - 1), np.nan)  # what a phase that was stopped leaves
+    cut = replace(found, process=replace(process, relaxation=stopped, ending="budget"))
+    said = f"followed to loss {last} within the time for it, not to its end"
+    assert said in jumps_in_words(cut)
+
+
+def test_jumps_at_other_times_are_named_with_a_reason(numbered):
+    from dataclasses import replace
+
+    from reluflow.explanation.multioutput.words import jumps_in_words
+
+    found = explain(numbered, m=6, scale=1e-3, seconds=8, progress=False)
+    first = found.comparison.rows[0]
+    near = replace(first, simulated=1.02 * first.predicted)
+    late = replace(first, simulated=2.0 * first.predicted, doubt="the plateau is short")
+    for row, said in ((near, False), (late, True)):
+        compared = replace(found.comparison, rows=(row, *found.comparison.rows[1:]))
+        rows = tuple(replace(r, simulated=r.predicted) for r in compared.rows[1:])
+        words = jumps_in_words(replace(found, comparison=replace(compared, rows=(row, *rows))))
+        assert (
+            "Why times may differ from this scale: jump 1 (the plateau is short)." in words
+        ) is said
+
+
+def test_records_are_dense_within_the_horizon():
+    from reluflow.explanation.multioutput.stages import records
+
+    steps = records(480, 6000)
+    assert steps[0] == 0
+    assert steps[-1] == 6000
+    assert max(np.diff([k for k in steps if k <= 480])) == 2
+    assert max(np.diff([k for k in steps if k >= 480])) == 92
+    assert records(5, 5) == [0, 1, 2, 3, 4, 5]
+    assert len(records(900, 1200, all_samples=False)) <= 101
+
+
+def test_step_of_large_data_is_that_of_small(numbered):
+    from reluflow.explanation.multioutput.stages import largest
+
+    top = np.linalg.norm(numbered.X, 2) ** 2
+    assert top <= largest(numbered) <= 1.02 * top

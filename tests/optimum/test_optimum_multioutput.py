@@ -132,3 +132,19 @@ def test_a_search_cut_short_still_gives_bounds():
         assert margin(CLASSES, some.network) == pytest.approx(some.margin, rel=1e-12)
         assert few.lower_bound <= least.norm2 * (1 + 1e-9)
         assert few.norm2 >= least.norm2 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_without_a_search_hold(seed):
+    """rounds=0: equal multipliers, or the labels, prove a bound that the best network obeys."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(6, 2))
+    classes = Problem(X, np.arange(6) % 3, loss="softmax")
+    alone, best = max_margin(classes, rounds=0), max_margin(classes)
+    assert alone.network is None
+    assert best.upper_bound <= alone.upper_bound * (1.0 + 1e-9)
+    assert best.margin <= alone.upper_bound
+    numbers = Problem(X[:3], rng.normal(size=(3, 2)))
+    bound, least = min_norm(numbers, rounds=0), min_norm(numbers)
+    assert bound.network is None
+    assert 0.0 < bound.lower_bound <= least.norm2 * (1.0 + 1e-9)

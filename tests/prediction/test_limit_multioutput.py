@@ -257,3 +257,33 @@ def test_neurons_that_jumped_together_part_as_modes_of_a_linear_network_do():
     assert (seen[1] - seen[0]) / 12.0 == pytest.approx(process.parts_at, rel=5e-3)
     alone = Network(W[:1], A[:1])
     assert limit(problem, alone).ending == "spurious"  # one neuron has one mode
+
+
+def test_coarse_phases_end_where_the_loss_only_drifts(monkeypatch):
+    """On large data no critical point may be found among the kinks: the plateau is nearly one."""
+    from reluflow.prediction.multioutput import transit
+
+    rng = np.random.default_rng(4)
+    labels = np.arange(30) % 3
+    centres = np.array([[2.0, 0.0], [-1.0, 1.7], [-1.0, -1.7]])
+    problem = Problem(centres[labels] + 0.8 * rng.normal(size=(30, 2)), labels, loss="softmax")
+    fine = limit(problem, max_jumps=1)
+    monkeypatch.setattr(transit, "LARGE", 0)
+    monkeypatch.setattr(transit, "critical_point", lambda phase: None)
+    monkeypatch.setattr(transit, "runaway", lambda phase, rate: None)
+    coarse = limit(problem, max_jumps=1)
+    assert coarse.n_jumps == fine.n_jumps == 1
+    assert coarse.times == pytest.approx(fine.times, rel=1e-12)
+    fall = fine.losses[0] - fine.losses[1]
+    assert abs(coarse.losses[1] - fine.losses[1]) < 0.02 * fall
+    assert coarse.offsets[0] == pytest.approx(fine.offsets[0], abs=0.05 / fine.rates[0].max())
+    assert fine.residuals[1] < 1e-10 < coarse.residuals[1]  # what it is short of rest is said
+
+
+def test_a_loss_that_falls_evenly_does_not_only_drift():
+    from reluflow.prediction.multioutput.transit import _only_drifts
+
+    falling = [(float(t), 1.0 - 0.01 * t) for t in range(60)]
+    assert not _only_drifts(falling, 4.0)
+    assert _only_drifts([*falling, (70.0, 0.4), (80.0, 0.4)], 4.0)
+    assert not _only_drifts([(0.0, 1.0), (9.0, 1.0)], 4.0)  # it has not begun

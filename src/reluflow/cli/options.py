@@ -56,7 +56,8 @@ class DataOptions:
     loss: Annotated[
         str | None,
         typer.Option(
-            help="half_square, square, logistic or exponential; for files what the labels ask for."
+            help="half_square, square, logistic, exponential or, for classes, softmax; for files "
+            "what the labels ask for."
         ),
     ] = None
     leak: Annotated[float | None, typer.Option(help="Slope on negative inputs, 0 to 1.")] = None

@@ -69,14 +69,14 @@ class Vectors:
             weight = 1.0 / batch.size if problem.reduction == "mean" else 1.0
         H = X @ self.W.T
         active = H > 0
-        np.multiply(H, leak, out=H, where=~active)
+        np.maximum(H, leak * H if leak else leak, out=H)
         f = H @ (self.A * self.scale2)
         if not np.max(np.abs(f)) <= self.limit:
             return False
         C = (-weight * problem.loss.slope(f.astype(np.float64), y)).astype(self.dtype)
         keep, rate = self.dtype.type(1.0 - rate * self.decay), self.dtype.type(rate)
         B = C @ self.A.T
-        np.multiply(B, leak, out=B, where=~active)
+        B *= np.where(active, self.dtype.type(1.0), leak) if leak else active
         if self.decay:
             self.W *= keep
         if self.decay and self.both:

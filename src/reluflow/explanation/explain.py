@@ -17,7 +17,13 @@ from reluflow.claims.compare import compare
 from reluflow.explanation.end import fitted_samples, groups_of, interpolator, train_from_large
 from reluflow.explanation.explanation import Explanation
 from reluflow.explanation.files import RUN, WORK, kept_in, working_in
-from reluflow.explanation.settings import SMALL_RUN, TABLE_WORK, Settings, has_pull
+from reluflow.explanation.settings import (
+    CLASSES_WORK,
+    SMALL_RUN,
+    TABLE_WORK,
+    Settings,
+    has_pull,
+)
 from reluflow.explanation.simulate import (
     fastest_possible,
     finished_run,
@@ -137,7 +143,8 @@ def explain(
     place = None if folder is None else folder / WORK
     news = Announcer(on_sentence)
     kernels = FlowKernels(needed=lr is None and not problem.several and has_pull(problem))
-    light = m * problem.X.size <= TABLE_WORK  # a second thread of linear algebra would cost more
+    # a second thread of linear algebra would cost more than it brings
+    light = m * problem.X.size <= (CLASSES_WORK if problem.several else TABLE_WORK)
     with (
         one_thread() if light else nullcontext(),
         nullcontext() if folder is None else working_in(folder),
@@ -148,7 +155,7 @@ def explain(
                 from reluflow.explanation.multioutput.stages import explain_vectors
 
                 # not an Explanation, but it has the verdict, run and files that callers ask for
-                several = explain_vectors(problem, settings, stages, news.announce, place)
+                several = explain_vectors(problem, settings, stages, place)
                 found = cast(Explanation, several)
             else:
                 found = _gather(problem, settings, place, stages, news)

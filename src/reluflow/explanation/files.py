@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,11 +22,12 @@ from reluflow.runtime.plain import to_plain
 from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from reluflow.claims.verdict import Verdict
     from reluflow.explanation.end import Group
     from reluflow.explanation.explanation import Explanation
+    from reluflow.explanation.settings import Settings
     from reluflow.optimum.certificate import Certificate
-    from reluflow.report.page import Page
-    from reluflow.trajectory import Trajectory
+    from reluflow.problem import Problem
 
 WORK = ".explain"  # beside the results: checkpoint and files not yet complete
 RUN, PAGE, DATA, PROOFS = "run.nc", "report.html", "report.json", "certificates"
@@ -63,12 +64,55 @@ def kept_in(place: Path | None, name: str) -> KeptFile | None:
     return None if place is None else KeptFile(place / f"{name[:24]}.npz")
 
 
+class HasDict(Protocol):
+    """A result of a stage."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+
+
 class Report(Protocol):
     """What is written: an explanation of one output or of several."""
 
     @property
+    def problem(self) -> Problem:
+        """What was explained."""
+
+    @property
+    def settings(self) -> Settings:
+        """How."""
+
+    @property
+    def verdict(self) -> list[tuple[str, str]]:
+        """(topic, sentences)."""
+
+    @property
+    def landscape(self) -> HasDict:
+        """Directions."""
+
+    @property
+    def alignment(self) -> HasDict | None:
+        """Early alignment."""
+
+    @property
+    def process(self) -> HasDict | None:
+        """The limit process."""
+
+    @property
+    def comparison(self) -> HasDict | None:
+        """Of the process with the run."""
+
+    @property
     def run(self) -> Trajectory:
         """run.nc."""
+
+    @property
+    def claims(self) -> tuple[Verdict, ...]:
+        """What theorems say of the run."""
+
+    @property
+    def skipped(self) -> Mapping[str, str]:
+        """Stages that were left out, and why."""
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
@@ -107,30 +151,46 @@ def write(e: Report, folder: Path) -> list[Path]:
     return made
 
 
-def as_dict(e: Explanation) -> dict[str, Any]:
-    """The document of report.json: the verdict and every number behind it, no times of the clock.
+def common_fields(e: Report) -> dict[str, Any]:
+    """What report.json says of one output and of several alike, no times of the clock.
 
     Each part is the ``to_dict()`` of the result it is about.
     """
-    margin = e.problem.loss.margin
-    document = {
+
+    def part(result: HasDict | None) -> dict[str, Any] | None:
+        return None if result is None else result.to_dict()
+
+    return {
         "software": f"reluflow {__version__}",
-        "notes": list(e.notes),
         "problem": e.problem.to_dict(),
         "settings": e.settings.to_dict(),
         "key": e.settings.key(e.problem),
         "verdict": [{"topic": topic, "text": text} for topic, text in e.verdict],
         "directions": e.landscape.to_dict(),
-        "alignment": None if e.alignment is None else e.alignment.to_dict(),
-        "process": None if e.process is None else e.process.to_dict(),
-        "infinite_width": None if e.wide is None else e.wide.to_dict(),
-        "comparison": None if e.comparison is None else e.comparison.to_dict(),
+        "alignment": part(e.alignment),
+        "process": part(e.process),
+        "comparison": part(e.comparison),
         "run": {
             "status": str(e.run.status),
             "code": e.run.status.code,
             "ok": e.run.status.ok,
             "cost": dict(sorted(e.run.cost.items())),
         },
+        "certificates": [
+            {"kind": c.kind, "grade": c.grade, "claim": c.claim} for c in e.certificates
+        ],
+        "claims": [v.to_dict() for v in e.claims],
+        "skipped": dict(e.skipped),
+    }
+
+
+def as_dict(e: Explanation) -> dict[str, Any]:
+    """The document of report.json: the verdict and every number behind it."""
+    margin = e.problem.loss.margin
+    document = {
+        **common_fields(e),
+        "notes": list(e.notes),
+        "infinite_width": None if e.wide is None else e.wide.to_dict(),
         "horizon": None if e.horizon is None else e.horizon.to_dict(),
         "unseen": None if e.unseen is None else e.unseen.to_dict(),
         "end": {
@@ -154,11 +214,6 @@ def as_dict(e: Explanation) -> dict[str, Any]:
         },
         "optimum": _optimum(e),
         "larger_scale": None if e.large is None else e.large.to_dict(),
-        "certificates": [
-            {"kind": c.kind, "grade": c.grade, "claim": c.claim} for c in e.certificates
-        ],
-        "claims": [v.to_dict() for v in e.claims],
-        "skipped": dict(e.skipped),
     }
     return dict(to_plain(document))
 

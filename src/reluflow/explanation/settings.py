@@ -21,6 +21,7 @@ ONE_PATH = 1e10  # n times `kink_work` beyond which no path is followed
 PROVED_WORK = 2e4  # m n d up to which all that the limit process says is proved
 PROOF_SECONDS = 2.0  # for the process and its proofs beyond that, unless it takes longer itself
 TABLE_WORK = 1e7  # m n d up to which data are an ordinary table, whose answer takes seconds
+CLASSES_WORK = 2e8  # the same with several outputs, where it takes a minute
 PROCESS_SHARE = (
     0.25  # of a stage's budget, for the process of a table: jumps found by then are said
 )

@@ -380,10 +380,13 @@ def _generate(
 ) -> Found:
     """Solve, look where the landscape of the multipliers is above 1, add directions, repeat.
 
-    No round begins after ``seconds``, the first one excepted.
+    No round begins after ``seconds``, the first one excepted; without rounds the bound of the first
+    multipliers is all there is.
     """
     began = time.monotonic()
     first = problem.pull if rows is not None else np.array(problem.y)
+    if rounds == 0:
+        return _bound_alone(problem, rows, first)
     V = _maxima(problem, first)
     best: tuple[float, Array, Array] = (np.inf, first, np.zeros(0))
     turn = 0
@@ -410,6 +413,16 @@ def _generate(
         keep = np.linalg.norm(program.A, axis=1) > 1e-9 * program.value if program.fits else ...
         V = np.vstack([V[keep], np.array(fresh)])
     return Found(used, program, best[0], best[1], best[2], turn)
+
+
+def _bound_alone(problem: Problem, rows: Constraints | None, C: Array) -> Found:
+    """What given multipliers prove without a network: equal ones, or the labels themselves."""
+    equal = np.zeros(0) if rows is None else np.full(len(rows.b), 1.0 / len(rows.b))
+    if rows is not None:
+        C = rows.matrix(equal, problem.y.shape)
+    paid = float(np.sum(C * problem.y)) if rows is None else 1.0
+    none = _Program(np.inf, np.empty((0, problem.K)), C, equal, False)
+    return Found(np.empty((0, problem.d)), none, simple_bound(problem, C) / paid, C, equal, 0)
 
 
 def _maxima(problem: Problem, C: Array) -> Array:
@@ -442,7 +455,7 @@ def max_margin(
     """Largest normalised margin of a network with several outputs, as bounds from both sides.
 
     See :func:`reluflow.max_margin`; ``dual`` has shape (n, K), one multiplier for each margin.
-    ``budget`` and ``rng`` play no part.
+    ``budget`` and ``rng`` play no part; ``rounds=0`` gives the bound alone, at any size.
     """
     if model != "network" or sign is not None:
         problem.check_one_output("a linear margin, or one sign of all outer weights,")
@@ -474,7 +487,8 @@ def min_norm(
 ) -> MinNorm:
     """Least norm of an interpolating network with several outputs, as bounds from both sides.
 
-    See :func:`reluflow.min_norm`; ``dual`` has shape (n, K). ``budget`` and ``rng`` play no part.
+    See :func:`reluflow.min_norm`; ``dual`` has shape (n, K). ``budget`` and ``rng`` play no part;
+    ``rounds=0`` gives the bound alone, at any size.
     """
     if sign is not None:
         problem.check_one_output("one sign of all outer weights")

@@ -165,8 +165,9 @@ TERMS = (
     ),
     Term(
         "margin",
-        "For two classes, the least y f(x) over the samples; normalised, over the squared size of "
-        "all weights. Training with logistic or exponential loss makes it grow.",
+        "For two classes, the least y f(x) over the samples; for several, by how much at least the "
+        "output of the right class exceeds every other one. Normalised: over the squared size of "
+        "all weights. Training with logistic, exponential or softmax loss makes it grow.",
         ("normalised margin",),
     ),
     Term(

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from reluflow._version import __version__
 from reluflow.arrays import Array
 from reluflow.claims.compare import Comparison
 from reluflow.claims.verdict import Status, Verdict
 from reluflow.explanation.explanation import paragraph
+from reluflow.explanation.files import common_fields, write
 from reluflow.explanation.multioutput.end import VectorGroup, vector_groups
 from reluflow.explanation.multioutput.quantities import SEPARATE, confusion
 from reluflow.explanation.multioutput.words import sentences
@@ -141,16 +141,7 @@ class VectorExplanation:
         """Plain values, for JSON."""
         classes = self.problem.classes is not None
         document = {
-            "software": f"reluflow {__version__}",
-            "problem": self.problem.to_dict(),
-            "settings": self.settings.to_dict(),
-            "key": self.settings.key(self.problem),
-            "verdict": [{"topic": topic, "text": text} for topic, text in self.verdict],
-            "directions": self.landscape.to_dict(),
-            "alignment": None if self.alignment is None else self.alignment.to_dict(),
-            "process": None if self.process is None else self.process.to_dict(),
-            "run": {"status": str(self.run.status), "code": self.run.status.code},
-            "comparison": None if self.comparison is None else self.comparison.to_dict(),
+            **common_fields(self),
             "optimum": self._optimum(),
             "end": {
                 "loss": float(self.run.loss[-1]),
@@ -185,8 +176,6 @@ class VectorExplanation:
             ]
             if classes
             else None,
-            "claims": [v.to_dict() for v in self.claims],
-            "skipped": dict(self.skipped),
         }
         return dict(to_plain(document))
 
@@ -208,6 +197,4 @@ class VectorExplanation:
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write report.html, report.json and run.nc into ``folder``."""
-        from reluflow.explanation.files import write
-
         return write(self, Path(folder))

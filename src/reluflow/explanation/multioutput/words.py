@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reluflow.arrays import Array
+from reluflow.explanation.multioutput.end import least_margin
 from reluflow.explanation.multioutput.quantities import GAP, SEPARATE, confusion
 from reluflow.explanation.verdict.course import reasons
 from reluflow.optimum.max_margin import NetworkMargin
@@ -17,6 +20,11 @@ from reluflow.runtime.words import count, join, number, plural
 if TYPE_CHECKING:
     from reluflow.explanation.multioutput.explanation import VectorExplanation
 
+RESTS = 1e-6  # relative gradient beyond which a plateau is one nearly
+FAR = 0.1  # relative difference of times from which a jump is said to come at another time
+VANISHED = 1e-9  # of the loss at first that is as good as 0
+VANISHES = "the loss goes to 0 after it"
+
 
 def sentences(e: VectorExplanation) -> list[tuple[str, str]]:
     """The verdict: (topic, sentences)."""
@@ -26,24 +34,51 @@ def sentences(e: VectorExplanation) -> list[tuple[str, str]]:
         ("Jumps", jumps_in_words(e)),
         ("Order", f"{_order(e)} {_confused(e)}".strip()),
         ("End", _end(e)),
-        ("Simulation", str(e.run.status)),
+        ("Simulation", f"{how_simulated(e)}. {e.run.status}"),
     ]
     return [(topic, text) for topic, text in found if text]
 
 
-def told_apart(names: tuple[str, ...], b: Array, several: bool = False) -> str:
+def how_simulated(e: VectorExplanation) -> str:
+    """The method of the simulation, and to which time it went."""
+    given = e.run.settings
+    until = f"to time {float(e.run.flow_times[-1]):.4g}"
+    if "rtol" in given:
+        return f"Gradient flow {until}"
+    batch = given.get("batch_size")
+    some = (
+        "" if batch is None else f" on random batches of {batch:,} of the {e.problem.n:,} samples"
+    )
+    return f"Gradient descent{some} {until}"
+
+
+def spoken(names: Sequence[str], chosen: Sequence[int]) -> str:
+    """Some classes or outputs as words: "fig and pear", "class 4", "classes 4 and 6"."""
+    words = [names[c] for c in chosen]
+    if all(word.replace(".", "").lstrip("-").isdigit() for word in words):
+        return f"{plural(len(words), 'class', 'classes')} {join(words, 3)}"
+    return join(words, 3)
+
+
+def told_apart(names: Sequence[str], b: Array, several: bool = False, rest: bool = True) -> str:
     """Which classes an outer direction raises and lowers: "tells setosa from virginica".
 
-    ``several`` is for what several neurons do.
+    ``several`` is for what several neurons do; ``rest`` where outputs compete, as classes do, so
+    that what is raised is told from the rest.
     """
     s = "" if several else "s"
-    up = [names[c] for c in np.argsort(-b) if b[c] > 0.4 * np.abs(b).max()]
-    down = [names[c] for c in np.argsort(b) if b[c] < -0.4 * np.abs(b).max()]
-    if not up:
-        return f"lower{s} {join(down, 3)}"
-    if not down:
-        return f"raise{s} {join(up, 3)}"
-    return f"tell{s} {join(up, 3)} from {join(down, 3)}"
+    up = [int(c) for c in np.argsort(-b, kind="stable") if b[c] > 0.4 * np.abs(b).max()]
+    down = [int(c) for c in np.argsort(b, kind="stable") if b[c] < -0.4 * np.abs(b).max()]
+    if up and down:
+        return f"tell{s} {spoken(names, up)} from {spoken(names, down)}"
+    if rest:
+        return f"tell{s} {spoken(names, up or down)} from the rest"
+    return f"raise{s} {spoken(names, up)}" if up else f"lower{s} {spoken(names, down)}"
+
+
+def told(e: VectorExplanation, b: Array, several: bool = False) -> str:
+    """:func:`told_apart` with the names of an explanation."""
+    return told_apart(e.names, b, several, e.problem.classes is not None)
 
 
 def _in_short(e: VectorExplanation) -> str:
@@ -61,10 +96,10 @@ def _in_short(e: VectorExplanation) -> str:
     if not apart:
         return f"{head} has told no two classes apart when the simulation ends: {right}."
     _, c, d = apart[0]
-    said = f"{head} first tells {e.names[c]} from {e.names[d]}"
+    said = f"{head} first tells {spoken(e.names, [c])} from {spoken(e.names, [d])}"
     if len(apart) > 1:
         _, c, d = apart[-1]
-        said += f", last {e.names[c]} from {e.names[d]}"
+        said += f", last {spoken(e.names, [c])} from {spoken(e.names, [d])}"
     return f"{said}; at the end {right}."
 
 
@@ -74,10 +109,12 @@ def directions_in_words(e: VectorExplanation) -> str:
     if not tops.size:
         return "No direction in which small neurons grow was found."
     which = "" if e.landscape.exact else " (found)"
+    if "estimated" in e.landscape.method:
+        which = " (estimated)"
     said = f"Small neurons turn to {count(len(tops), 'direction')}{which}. "
     parts: list[str] = []
     for i in tops:
-        what, rate = told_apart(e.names, e.landscape.outer[i]), e.landscape.values[i]
+        what, rate = told(e, e.landscape.outer[i]), e.landscape.values[i]
         part = f"{what} (rate {rate:.3g}{_features(e, i)})"
         if part not in parts and len(parts) < 3:
             parts.append(part)
@@ -90,7 +127,8 @@ def directions_in_words(e: VectorExplanation) -> str:
         grow = int(e.alignment.growing.sum())
         followed = len(e.alignment.growth)
         some = "" if followed == e.net.m else " that were followed"
-        said += f". Of {count(followed, 'neuron')}{some} {grow:,} {plural(grow, 'grows', 'grow')}"
+        all_grow = "all" if grow == followed > 1 else f"{grow:,}"
+        said += f". Of {count(followed, 'neuron')}{some} {all_grow} {plural(grow, 'grows', 'grow')}"
         dead = int(e.alignment.dead.sum())
         said += f", {dead:,} {plural(dead, 'is', 'are')} silent for ever" if dead else ""
     return f"{said}."
@@ -118,15 +156,29 @@ def jumps_in_words(e: VectorExplanation) -> str:
     for i, (t, row) in enumerate(zip(times, rows, strict=True)):
         group = process.neurons[i]
         who = "a direction" if wide else count(len(group), "neuron")
-        what = told_apart(e.names, process.outer[i][int(group[0])], len(group) > 1)
+        what = told(e, process.outer[i][int(group[0])], len(group) > 1)
         seen = "" if row is None or row.simulated is None else f", seen at {row.simulated:.3g}"
-        after = f"loss {process.losses[i + 1]:.4g} after it{seen}"
-        parts.append(f"at time {t:.3g} {who} that {what} ({after})")
+        after = process.losses[i + 1]
+        near = "about " if process.residuals[i + 1] > RESTS else ""
+        level = f"loss {near}{after:.4g} after it"
+        if after <= VANISHED * e.run.loss[0]:
+            level = VANISHES
+        if process.relaxation is not None and np.isnan(process.relaxation[i + 1]):
+            level = f"followed to loss {after:.4g} within the time for it, not to its end"
+        parts.append(f"{who} that {what} at time {t:.3g} ({level}{seen})")
     more = " More follow" if process.ending == "budget" else ""
     ends = f"{more}." if more else f" {process.status}"
     view = "Predicted without training, at infinite width" if wide else "Predicted without training"
-    why = "" if e.comparison is None else reasons(e.comparison)
-    return f"{view}: {'; '.join(parts)}.{ends}{why}"
+    return f"{view}: {'; '.join(parts)}.{ends}{_other_times(e, wide)}"
+
+
+def _other_times(e: VectorExplanation, wide: bool) -> str:
+    """Why the run may show jumps at other times than predicted."""
+    text = "" if e.comparison is None else reasons(e.comparison)
+    if text and wide and e.process is not None:
+        known = count(len(e.process.signs), "neuron")
+        text += f" The prediction has {known}, one at each direction found."
+    return text
 
 
 def _first_jump(e: VectorExplanation) -> str:
@@ -135,7 +187,7 @@ def _first_jump(e: VectorExplanation) -> str:
     scale = float(e.net.log_norms.max())
     if not tops.size or scale >= 0.0:
         return ""
-    what, rate = told_apart(e.names, e.landscape.outer[tops[0]]), float(e.landscape.values[tops[0]])
+    what, rate = told(e, e.landscape.outer[tops[0]]), float(e.landscape.values[tops[0]])
     half = 0.5 * (e.run.loss[0] + e.run.loss[-1])
     seen = e.run.flow_times[int(np.argmax(e.run.loss <= half))]
     return (
@@ -151,19 +203,28 @@ def _order(e: VectorExplanation) -> str:
     apart = [row for row in e.separated if np.isfinite(row[0])]
     never = len(e.separated) - len(apart)
 
-    def pair(row: tuple[float, int, int]) -> str:
-        return f"{e.names[row[1]]} and {e.names[row[2]]} (time {row[0]:.3g})"
-
     if not apart:
         return ""
-    few = apart if len(apart) <= 4 else apart[:3]
-    said = f"Told apart in this order, {100 * SEPARATE:.0f} % of both by a gap of {GAP:g}: "
-    said += join([pair(r) for r in few])
-    if len(apart) > 4:
-        said += f"; the last of {len(e.separated)} pairs: {join([pair(r) for r in apart[-2:]])}"
+    said = (
+        f"Two classes are told apart once {100 * SEPARATE:.0f} % of their samples prefer their own "
+        f"of the two by {GAP:g}: "
+    )
+    if len(apart) <= 6:
+        said += _pairs(e, apart)
+    else:
+        said += f"first {_pairs(e, apart[:4])}; last {_pairs(e, apart[-3:])}"
     if never:
-        said += f". {count(never, 'pair').capitalize()} {plural(never, 'is', 'are')} not told apart"
+        said += f". Of {len(e.separated)} pairs {never} {plural(never, 'is', 'are')} not told apart"
     return f"{said}."
+
+
+def _pairs(e: VectorExplanation, rows: list[tuple[float, int, int]]) -> str:
+    """Pairs of classes with the time of each, those of one time together."""
+    parts = []
+    for when, group in groupby(rows, key=lambda row: f"{row[0]:.3g}"):
+        pairs = [f"{e.names[c]} and {e.names[d]}" for _, c, d in group]
+        parts.append(f"{', '.join(pairs)} (time {when})")
+    return "; ".join(parts) if any("," in part for part in parts) else join(parts, len(parts))
 
 
 def _confused(e: VectorExplanation) -> str:
@@ -183,8 +244,9 @@ def _most_confused(names: tuple[str, ...], table: Array) -> str:
     if not wrong.any():
         return ""
     c, d = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    of = int(table[c].sum())
-    return f"{int(wrong[c, d])} of {of} {names[c]} are taken for {names[d]}"
+    whom, what, of = spoken(names, [int(c)]), spoken(names, [int(d)]), int(table[c].sum())
+    whose = f"samples of {whom}" if whom != names[c] else whom
+    return f"{int(wrong[c, d])} of {of} {whose} are taken for {what}"
 
 
 def _end(e: VectorExplanation) -> str:
@@ -198,7 +260,7 @@ def _end(e: VectorExplanation) -> str:
         parts.append(
             f"{count(len(e.groups), 'direction').capitalize()} "
             f"{plural(len(e.groups), 'carries', 'carry')} the network; the largest, "
-            f"{100 * g.share:.3g} % of it, {told_apart(e.names, g.outer)}."
+            f"{100 * g.share:.3g} % of it, {told(e, g.outer)}."
         )
     parts += [_conditions(e), _best(e)]
     scores = unseen_scores(e.problem, e.run.final)
@@ -217,6 +279,8 @@ def _conditions(e: VectorExplanation) -> str:
             f"{when}ormalised margin {e.kkt.margin:.4g}, distance to the KKT conditions "
             f"{e.kkt.residual:.2g} of the weights' norm."
         )
+    if e.problem.loss.classes and e.point is None:
+        return _margins(e)
     if e.point is None:
         return ""
     if e.point.kind == "not stationary":
@@ -228,6 +292,16 @@ def _conditions(e: VectorExplanation) -> str:
     return f"The end is a {e.point.kind}." if "global" in e.point.kind else "The end is stationary."
 
 
+def _margins(e: VectorExplanation) -> str:
+    """What can be said of margins where the conditions of the largest one were not looked at."""
+    wrong = round((1.0 - e.accuracy) * e.problem.n)
+    if wrong:
+        these = f"{count(wrong, 'sample').capitalize()} {plural(wrong, 'is', 'are')}"
+        return f"{these} not in {plural(wrong, 'its', 'their')} class, so that there is no margin."
+    least = least_margin(e.problem, e.run.final)
+    return f"The least margin is {least:.3g}, normalised {least / e.run.final.norm2:.4g}."
+
+
 def _best(e: VectorExplanation) -> str:
     """The best network of any width, between its bounds."""
     o = e.optimum
@@ -237,7 +311,11 @@ def _best(e: VectorExplanation) -> str:
         if e.kkt is not None and np.isfinite(e.kkt.residual):
             said += f"; the end has {100 * e.kkt.margin / o.upper_bound:.3g} % of the bound"
         return f"{said}."
-    if isinstance(o, MinNorm) and o.network is not None:
+    if isinstance(o, NetworkMargin):
+        return f"No network has a normalised margin above {o.upper_bound:.4g}."
+    if isinstance(o, MinNorm) and o.network is None:
+        return f"A network that interpolates has a squared norm of at least {o.lower_bound:.4g}."
+    if isinstance(o, MinNorm):
         bound = "" if o.status == "optimal" else f" found (at least {o.lower_bound:.4g})"
         return f"The least squared norm of an interpolating network{bound} is {o.norm2:.4g}."
     return ""

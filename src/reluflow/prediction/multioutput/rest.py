@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow.arrays import Array
+from reluflow.landscape.multioutput import cone_matrix
 from reluflow.prediction.multioutput.face import (
     face_basis,
     face_outputs,
@@ -75,6 +76,19 @@ def critical_point(phase: Phase) -> Rest | None:
     positive = spectrum[spectrum > 1e-9 * spectrum.max(initial=1e-300)]
     slowest = 1.0 / positive.min() if positive.size else 0.0
     return Rest(new, float(np.linalg.norm(g)) / scale, slowest)
+
+
+def nearly_at_rest(phase: Phase) -> Rest:
+    """Active neurons as they are, with the gradient they have, relative as at a critical point."""
+    problem, k = phase.problem, phase.n_active
+    size = np.exp(phase.log[:k])[:, None]
+    W, A = size * phase.V[:k], size * phase.B[:k]
+    C, total = phase.pull(), 0.0
+    for w, a, u in zip(W, A, phase.U[:k], strict=True):
+        N, M = face_basis(problem, u), cone_matrix(problem, C, u)
+        total += float(np.sum((N.T @ (M @ a)) ** 2) + np.sum((M.T @ w) ** 2))
+    scale = problem.total_pull * max(float(np.linalg.norm(np.hstack([W, A]))), 1e-300)
+    return Rest(phase, float(np.sqrt(total)) / scale, 0.0)
 
 
 def runaway(phase: Phase, rate: float) -> tuple[Phase, Array] | None:

@@ -11,10 +11,20 @@ from scipy.optimize import brentq
 
 from reluflow.arrays import Array
 from reluflow.prediction.multioutput.phase import Phase, doubled_step
-from reluflow.prediction.multioutput.rest import Rest, critical_point, fade, runaway
+from reluflow.prediction.multioutput.rest import (
+    Rest,
+    critical_point,
+    fade,
+    nearly_at_rest,
+    runaway,
+)
 from reluflow.prediction.multioutput.smooth import smooth_leg
 
 CALM, CALM_AT_MOST = 12, 150  # steps without a kink after which the stretch ahead is smooth
+LARGE = 1e5  # n d K beyond which steps are coarse: kinks are many there, and each is small
+FINE, COARSE = 1e-5, 1e-3  # error of a step in directions, growths and the pull
+LOOK = 20  # steps between two looks at the budget
+DRIFTS = 5e-3  # share of its fall by which a loss still falls, in 2 / rate, as a coarse phase ends
 LONG = 150  # steps of a phase after which it is asked whether it goes to infinity
 LATER = 10.0  # or when the last kink was met in this part of the time
 FOREVER = 1e6  # time, over that of the start: what takes longer does not come to rest
@@ -47,14 +57,15 @@ def transit(
     ``rate`` is that at which the jumping group grows at first.
     """
     problem = phase.problem
-    unit, tol = problem.total_pull, 1e-5
+    unit = problem.total_pull
+    tol = FINE if problem.X.size * problem.K <= LARGE else COARSE
     t, h, C = start, 0.05 / unit, phase.pull()
     trail, tried = [(t, float(problem.value(phase.outputs())))], np.inf
     calm, patience, sides, since = 0, CALM, phase.U[: phase.n_active], np.inf
     for step in range(1, max_steps + 1):
-        if step % 20 == 0 and tick():
+        if step % LOOK == 0 and tick():
             return _stopped(phase, t, C, STOPPED)
-        if calm >= patience:
+        if calm >= patience and tol == FINE:
             leg = smooth_leg(phase, 3.0 * (t - start))
             calm, patience = 0, min(2 * patience, CALM_AT_MOST)
             if leg is not None:
@@ -97,6 +108,9 @@ def transit(
             if t - start > FOREVER / unit:
                 now = fade(problem, C) if problem.loss.margin else C
                 return _leave(phase, t, phase.part(slice(k), k), now, trail)
+        if tol == COARSE and step % LOOK == 0 and _only_drifts(trail, 2.0 / rate):
+            # among many kinks the last stretch leads over one after the other, and little happens
+            return _arrive(phase, t, nearly_at_rest(phase.part(slice(k), k)), trail)
     return _stopped(phase, t, C, f"no critical point within {max_steps} steps")
 
 
@@ -120,6 +134,15 @@ def _tail(
         return phase, t, None
     k = phase.n_active
     return phase, t, critical_point(phase.part(slice(k), k)) or rest
+
+
+def _only_drifts(trail: list[tuple[float, float]], span: float) -> bool:
+    """Whether in the last ``span`` the loss has fallen by a small share of its whole fall."""
+    t, loss = np.array(trail).T
+    fall = loss[0] - loss[-1]
+    if t[-1] - t[0] < span or not fall > NEARLY * loss[0]:
+        return False
+    return bool(np.interp(t[-1] - span, t, loss) - loss[-1] <= DRIFTS * fall)
 
 
 def _arrive(phase: Phase, t: float, rest: Rest, trail: list[tuple[float, float]]) -> Transit:
