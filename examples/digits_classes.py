@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from reluflow import Observable, Problem, datasets, descend, every, initialize
+from reluflow import Observable, Problem, datasets, descend, initialize
 from reluflow.explanation.multioutput.quantities import SEPARATE, separations
 from reluflow.explanation.multioutput.stages import find_directions, usual_step
 from reluflow.explanation.multioutput.words import told_apart
@@ -31,9 +31,10 @@ def compare(problem, steps, batch_size=None, m=100):
         print(f"small neurons grow at rate {rate:.3g} where that {told_apart(problem.classes, b)}")
     pairs = Observable("pairs", separations, ("class", "other_class"), of_outputs=True)
     lr, orders = 3.0 * usual_step(problem), {}
+    records = [0, *np.unique(np.geomspace(1, steps, 90).astype(int)).tolist()]
     for scale in (1e-4, 1.0):
         net = initialize(problem, m, scale=scale, kind="pytorch", rng=0)
-        options = {"save": every(max(steps // 40, 1)), "observe": [pairs, "accuracy"]}
+        options = {"save": records, "observe": [pairs, "accuracy"]}
         run = descend(problem, net, lr=lr, steps=steps, batch_size=batch_size, rng=0, **options)
         apart = run["pairs"] >= SEPARATE
         first = np.where(apart.any(axis=0), run.steps[apart.argmax(axis=0)], np.inf)
