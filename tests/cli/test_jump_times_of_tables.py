@@ -1,15 +1,11 @@
 """Ordinary tables from weights of 1e-30: predicted and simulated jumps agree, or it is said why."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from reluflow import Problem, explain
+from reluflow.cli.commands import bench
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import tabular
-
+tabular = bench._load("tabular", bench.available()["tabular"])
 TABLES = tabular.frames()
 
 
