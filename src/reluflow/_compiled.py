@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import llvmlite.binding as llvm
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import ll as llvm  # llvmlite, as Numba has it
 
 _FORMAT = b"2"  # of the files: raised when `Kept` changes
 _SAID = "RELUFLOW_WITHOUT_CACHE"  # in the environment, so that worker processes do not repeat it
