@@ -21,10 +21,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import llvmlite.binding as llvm
 import numba
+from numba.core import codegen
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+llvm: Any = vars(codegen)["ll"]  # the bindings of llvmlite, as Numba has them
 _FORMAT = b"2"  # of the files: raised when `Kept` changes
 _SAID = "RELUFLOW_WITHOUT_CACHE"  # in the environment, so that worker processes do not repeat it
 _IMPORT = re.compile(r"^\s*from reluflow\.kernels\.(\w+) import", re.MULTILINE)
@@ -128,20 +129,20 @@ class _Bitcode:
 def _rebuild(kept: Kept, impl: Any, context: Any) -> Any:
     """The kernel, as Numba rebuilds it from its file, but that its bitcode is not read."""
     name, kind, code = kept.reduced[0]
-    codegen = context.codegen()
-    if kind != "object" or not hasattr(getattr(codegen, "_engine", None), "_defined_symbols"):
+    maker = context.codegen()
+    if kind != "object" or not hasattr(getattr(maker, "_engine", None), "_defined_symbols"):
         return impl.rebuild(context, kept.reduced)
-    library = codegen.create_library(name)
+    library = maker.create_library(name)
     library.enable_object_caching()
     library._set_compiled_object(code[0])
     library._shared_module = _Bitcode(code[1])
     library._finalize_final_module()
-    codegen._engine._defined_symbols |= kept.symbols
-    codegen.unserialize_library = lambda _: library  # for `rebuild`; callers hold Numba's lock
+    maker._engine._defined_symbols |= kept.symbols
+    maker.unserialize_library = lambda _: library  # for `rebuild`; callers hold Numba's lock
     try:
         return impl.rebuild(context, kept.reduced)
     finally:
-        del codegen.unserialize_library
+        del maker.unserialize_library
 
 
 class _CacheFile(IndexDataCacheFile):
