@@ -164,3 +164,19 @@ def test_outputs_of_network_and_problem_must_agree():
         initialize(problem, 2, signs=1)
     with pytest.raises(ReluflowError, match="smoothing is for one output"):
         Problem(X, WORDS, loss="softmax", smoothing=0.1)
+
+
+@pytest.mark.parametrize("y", [[[1], [2, 3]], [[1.0, 2.0], 3.0], [[], [1]]])
+@pytest.mark.parametrize("loss", ["half_square", "softmax"])
+def test_rows_of_labels_that_differ_in_length_are_one_sentence(y, loss):
+    from reluflow import Network, explain
+
+    X = np.eye(2)
+    for call in (
+        lambda: Problem(X, y, loss=loss),
+        lambda: explain(X, y, loss=loss),
+        lambda: Network(X, y),
+    ):
+        with pytest.raises(ReluflowError, match=r"differ in length|are not real numbers") as caught:
+            call()
+        assert "inhomogeneous" not in str(caught.value)

@@ -13,7 +13,7 @@ from reluflow.arrays import Array, Indices, Mask, frozen_array, row_norms
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_leak, check_smoothing
-from reluflow.problem.names import only_column
+from reluflow.problem.names import dimensions_of, only_column
 from reluflow.problem.problem import Problem, check_bias
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Network(Shown):
     def __post_init__(self) -> None:
         given = only_column(self.a)
         W = frozen_array(self.W, "W", 2)
-        a = frozen_array(given, "a", 2 if np.ndim(given) == 2 else 1)
+        a = frozen_array(given, "a", 2 if dimensions_of(given) == 2 else 1)
         if W.shape[0] != a.shape[0]:
             raise ReluflowError(
                 f"W has {W.shape[0]} rows but a has {a.shape[0]} entries: "

@@ -34,6 +34,7 @@ import numpy as np
 
 from reluflow.arrays import AnyArray, Array, frozen_array
 from reluflow.errors import ReluflowError
+from reluflow.problem.names import array_of
 
 MOST_CLASSES = 1000
 
@@ -43,7 +44,7 @@ def one_hot(labels: Any, name: str = "y") -> tuple[Array, tuple[str, ...] | None
 
     One-hot rows pass through, without names; their classes may be empty.
     """
-    given = np.asarray(labels)
+    given = array_of(labels)
     if given.ndim == 2:
         Y = frozen_array(given, name, 2)
         if not (np.isin(Y, (0.0, 1.0)).all() and (Y.sum(axis=1) == 1.0).all()):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-
 from reluflow.arrays import frozen_array
 from reluflow.errors import ReluflowError
-from reluflow.problem.names import check_names, columns_of, only_column, title_of
+from reluflow.problem.names import array_of, check_names, columns_of, only_column, title_of
 from reluflow.problem.problem import Problem
 from reluflow.problem.readers import columns_of_arrays
 
@@ -64,7 +62,7 @@ def problem_of(data: Any, y: Any = None, **options: Any) -> Problem:
 def _from_arrays(data: Any, labels: Any, given: Any, options: dict[str, Any]) -> Problem:
     """The problem of X and y, classes and numbers told apart as in a table."""
     X = frozen_array(data, "X", 2)
-    y = np.asarray(only_column(labels))
+    y = array_of(only_column(labels))
     if y.ndim != 1 or len(y) != len(X):
         raise ReluflowError(
             f"y has shape {y.shape} but X has {len(X)} samples: expected y of shape ({len(X)},)"

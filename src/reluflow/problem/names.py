@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from reluflow.arrays import AnyArray
 from reluflow.errors import ReluflowError
 from reluflow.runtime.words import count
 
@@ -31,9 +32,31 @@ def title_of(y: Any) -> tuple[str, ...] | None:
     return (name,) if isinstance(name, str) and name else None
 
 
+def dimensions_of(y: Any) -> int:
+    """Dimensions of what an array can be made of; 1 for rows that differ in length.
+
+    Whoever makes the array then says what is wrong with them.
+    """
+    try:
+        return np.ndim(y)
+    except ValueError:
+        return 1
+
+
+def array_of(y: Any) -> AnyArray:
+    """Labels of any type as an array; rows that differ in length are refused."""
+    try:
+        return np.asarray(y)
+    except ValueError:
+        raise ReluflowError(
+            "y has rows that differ in length: expected a number, a class, or as many numbers in "
+            "each row"
+        ) from None
+
+
 def only_column(y: Any) -> Any:
     """The column itself where a frame or matrix (n, 1) has a single one: that is one output."""
-    if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+    if dimensions_of(y) == 2 and np.shape(y)[1] == 1:
         return np.asarray(y)[:, 0]
     return y
 

@@ -18,7 +18,13 @@ from reluflow.errors import ReluflowError
 from reluflow.problem.activation import SmoothedRelu, check_leak, check_smoothing
 from reluflow.problem.classes import one_hot
 from reluflow.problem.losses import Loss, as_loss
-from reluflow.problem.names import check_names, columns_of, only_column, title_of
+from reluflow.problem.names import (
+    check_names,
+    columns_of,
+    dimensions_of,
+    only_column,
+    title_of,
+)
 from reluflow.problem.sizes import check_sizes
 
 if TYPE_CHECKING:
@@ -123,7 +129,7 @@ class Problem(Shown):
                 known["classes"] = names
         else:
             given = only_column(self.y)
-            y = frozen_array(given, "y", 2 if np.ndim(given) == 2 else 1)
+            y = frozen_array(given, "y", 2 if dimensions_of(given) == 2 else 1)
         noted = known.get("features")
         if features is None and noted is not None and len(noted) == X.shape[1]:
             features = noted

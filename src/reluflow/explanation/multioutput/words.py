@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from reluflow.explanation.multioutput.explanation import VectorExplanation
 
 RESTS = 1e-6  # relative gradient beyond which a plateau is one nearly
-FAR = 0.1  # relative difference of times from which a jump is said to come at another time
 VANISHED = 1e-9  # of the loss at first that is as good as 0
 VANISHES = "the loss goes to 0 after it"
 
