@@ -21,9 +21,7 @@ ONE_PATH = 1e10  # n times `kink_work` beyond which no path is followed
 PROVED_WORK = 2e4  # m n d up to which all that the limit process says is proved
 PROOF_SECONDS = 2.0  # for the process and its proofs beyond that, unless it takes longer itself
 TABLE_WORK = 1e7  # m n d up to which data are an ordinary table, whose answer takes seconds
-PROCESS_SHARE = (
-    0.2  # of a stage's budget, for the process of a table: jumps found by then are said
-)
+PROCESS_SHARE = 0.2  # of a stage's budget, for the process of a table: what is found is said
 STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
 LANDSCAPE_WORK = 3e7  # starts times entries of X in a search for directions
 OPTIMUM, OPTIMUM_PLANE = 200, 600  # entries of X up to which optima over all networks are searched
