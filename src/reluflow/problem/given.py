@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-
 from reluflow.arrays import frozen_array
 from reluflow.errors import ReluflowError
 from reluflow.problem.names import array_of, check_names, columns_of, only_column, title_of
