@@ -36,15 +36,6 @@ scale = 1e-3
 [clock]
 t_end = [10.0, 20.0]
 """
-TABLE = """
-long,wide,kind
-2.1,0.2,fig
-1.8,-0.1,fig
--0.9,1.9,kiwi
--1.2,1.6,kiwi
--0.8,-1.7,pear
--1.1,-2.0,pear
-"""
 
 
 @dataclass(frozen=True)
@@ -93,9 +84,6 @@ _FLOW = ("--m", "60", "--t-end", "200", "--rtol", "1e-12", "--checkpoint-seconds
 _DESCENT = ("--m", "60", "--lr", "1e-4", "--steps", "400000", "--checkpoint-seconds", "0.1")
 COMMANDS = {
     "explain": Command(("explain", "three-points", "--m", "30", "-o", "out"), of_explanation),
-    "explain (classes)": Command(
-        ("explain", "table.csv", "--m", "10", "--scale", "1e-3", "-o", "out"), of_explanation
-    ),
     "simulate (flow)": Command(
         ("simulate", "three-points", "-o", "run.nc", "--every", "2", *_FLOW), of_run
     ),
@@ -111,7 +99,6 @@ def start(command: Command, folder: Path) -> subprocess.Popen[bytes]:
     """Begin, or go on, in a folder."""
     folder.mkdir(exist_ok=True)
     (folder / "sweep.toml").write_text(SWEEP)
-    (folder / "table.csv").write_text(TABLE)
     return subprocess.Popen(
         [*RELUFLOW, *command.arguments],
         cwd=folder,

@@ -32,7 +32,6 @@ KINDS = {
     "checkpoints": resuming.checkpoints,
     "journals": resuming.journals,
     "reports": resuming.reports,
-    "explanations": resuming.explanations,
 }
 
 

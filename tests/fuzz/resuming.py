@@ -2,8 +2,6 @@
 
 import io
 import json
-import shutil
-import signal
 
 import numpy as np
 from damage import changed_bytes, changed_json, pick
@@ -121,44 +119,3 @@ def reports(rng, place):
     (place / "report.json").write_bytes(changed_bytes(text, rng) if rng.random() < 0.5 else text)
     said = report_on_other_data(place, pick(rng, (key, "another")))
     assert said is None or isinstance(said, str)
-
-
-def explanations(rng, place):
-    """The folder of a killed explanation, one of its files damaged: the same verdict."""
-    from reluflow import explain
-    from reluflow.explanation import explain as main_job
-    from reluflow.explanation.multioutput import stages
-
-    several = bool(rng.random() < 0.5)
-    problem, _ = _problem(several)
-    how = {"m": 4, "scale": 1e-2, "seconds": 1e4}
-    out = place / "out"
-    if ("explained", several) not in _kept:
-        timer = signal.setitimer(signal.ITIMER_PROF, 0)  # two runs more than an input has
-        whole = explain(problem, **how, out=place / f"whole{several}")
-        left = place / f"left{several}"
-        module, name = (stages, "simulate") if several else (main_job, "groups_of")
-        _kept["explained", several] = whole.verdict, left
-        real = getattr(module, name)
-
-        def killed(*_, **__):
-            raise Killed
-
-        setattr(module, name, killed)
-        try:
-            explain(problem, **how, out=left)
-        except Killed:
-            pass
-        finally:
-            setattr(module, name, real)
-        assert any(path.is_file() for path in left.rglob("*")), "nothing was left by the kill"
-        signal.setitimer(signal.ITIMER_PROF, *timer)
-    verdict, left = _kept["explained", several]
-    shutil.rmtree(out, ignore_errors=True)
-    shutil.copytree(left, out)
-    for path in sorted(path for path in out.rglob("*") if path.is_file()):
-        if rng.random() < 0.7:
-            data = path.read_bytes()
-            archive = path.suffix == ".npz" and rng.random() < 0.5
-            path.write_bytes(changed_arrays(data, rng) if archive else changed_bytes(data, rng))
-    assert explain(problem, **how, out=out).verdict == verdict, "another verdict"

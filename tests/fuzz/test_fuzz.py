@@ -20,7 +20,6 @@ COUNTS = {
     "checkpoints": 120,
     "journals": 120,
     "reports": 200,
-    "explanations": 10,
 }
 
 
