@@ -259,11 +259,12 @@ def test_neurons_that_jumped_together_part_as_modes_of_a_linear_network_do():
     assert limit(problem, alone).ending == "spurious"  # one neuron has one mode
 
 
-def test_coarse_phases_end_where_the_loss_only_drifts(monkeypatch):
+@pytest.mark.parametrize("seed", [2, 6])  # their first plateau is a critical point, not far out
+def test_coarse_phases_end_where_the_loss_only_drifts(monkeypatch, seed):
     """On large data no critical point may be found among the kinks: the plateau is nearly one."""
     from reluflow.prediction.multioutput import transit
 
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(seed)
     labels = np.arange(30) % 3
     centres = np.array([[2.0, 0.0], [-1.0, 1.7], [-1.0, -1.7]])
     problem = Problem(centres[labels] + 0.8 * rng.normal(size=(30, 2)), labels, loss="softmax")

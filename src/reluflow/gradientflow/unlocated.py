@@ -106,7 +106,8 @@ class Unlocated:
         """Neurons that some sample activates, None for all: the others never move."""
         if self.data.leak != 0.0:
             return None
-        alive = np.asarray((self.data.X @ self.Z[:, :-1].T > 0.0).any(axis=0))
+        W = self.Z[:, : self.data.X.shape[1]]
+        alive = np.asarray((self.data.X @ W.T > 0.0).any(axis=0))
         return None if alive.all() else np.flatnonzero(alive)
 
     def outputs(self, Z: Array) -> tuple[Array, Array]:
