@@ -25,7 +25,7 @@ import numba
 from numba.core import codegen
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-llvm: Any = vars(codegen)["ll"]  # the bindings of llvmlite, as Numba has them
+llvm: Any = vars(codegen).get("ll")  # the bindings of llvmlite, where Numba has them
 _FORMAT = b"2"  # of the files: raised when `Kept` changes
 _SAID = "RELUFLOW_WITHOUT_CACHE"  # in the environment, so that worker processes do not repeat it
 _IMPORT = re.compile(r"^\s*from reluflow\.kernels\.(\w+) import", re.MULTILINE)
@@ -106,7 +106,7 @@ class Kept(NamedTuple):
         """With the symbols read off the kernel's bitcode."""
         _, kind, code = reduced[0]
         symbols: set[str] = set()
-        if kind == "object":
+        if kind == "object" and llvm is not None:
             module = llvm.parse_bitcode(code[1])
             for part in (module.functions, module.global_variables):
                 symbols |= {value.name for value in part if not value.is_declaration}
@@ -130,7 +130,8 @@ def _rebuild(kept: Kept, impl: Any, context: Any) -> Any:
     """The kernel, as Numba rebuilds it from its file, but that its bitcode is not read."""
     name, kind, code = kept.reduced[0]
     maker = context.codegen()
-    if kind != "object" or not hasattr(getattr(maker, "_engine", None), "_defined_symbols"):
+    known = llvm is not None and hasattr(getattr(maker, "_engine", None), "_defined_symbols")
+    if kind != "object" or not known:
         return impl.rebuild(context, kept.reduced)
     library = maker.create_library(name)
     library.enable_object_caching()

@@ -9,13 +9,11 @@ pull it found.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from reluflow.arrays import Array
 from reluflow.prediction.crew import Crew
+from reluflow.prediction.stiff import TooRough, pulls, to_next_kink
 
 _SMALL = 1e-6  # a neuron this small beside the largest is not for this solver: its log is needed
 _AT = 1e-9  # |<v, x_k>| over |x_k| of a neuron that moves along a hyperplane at its side
@@ -23,11 +21,6 @@ _WEAK = 1e-6  # pull, over the first, of a sample that may be crossed unnoticed 
 _NEAR = 1e-10  # distance, of slopes too, before a kink at which the leg ends
 _LOOKS = 3000  # velocities of one leg, and 50 for each unknown: what needs more is rough
 _JACOBIAN = 2e8  # work of one Jacobian, n times unknowns squared, beyond which none is made
-_PARTS = 2  # pieces of constant pull for the tracers in one step of the solver
-
-
-class _TooRough(Exception):
-    """The stiff solver does not get through."""
 
 
 class _Stretch:
@@ -59,7 +52,7 @@ class _Stretch:
     def velocity(self, _: float, x: Array) -> Array:
         self.looked += 1
         if self.looked > _LOOKS + 50 * x.size:
-            raise _TooRough
+            raise TooRough
         w = x.reshape(self.crew.V.shape)
         D = (self.slopes * self.pull(x)) @ self.X
         for j, (N, inverse) in enumerate(zip(self.normals, self.inverses, strict=True)):
@@ -108,38 +101,12 @@ def smooth_leg(crew: Crew, span: float) -> tuple[list[tuple[float, Crew]], Crew]
         return None
     stretch = _Stretch(crew)
     x = stretch.start()
-    first = stretch.to_kinks(x) if np.isfinite(x).all() else np.zeros(1)
-    if not (first > 0.0).all():
-        return None
-
-    def kink(_: float, x: Array) -> float:
-        return float((stretch.to_kinks(x) / first).min())
-
-    kink.terminal = True  # type: ignore[attr-defined]
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():  # a trial may go too far
-            warnings.simplefilter("ignore", UserWarning)  # of LSODA; its status is looked at
-            found = solve_ivp(
-                stretch.velocity,
-                (0.0, span),
-                x,
-                method="LSODA",
-                rtol=1e-7,
-                atol=1e-9 * np.abs(x).max(),
-                events=kink,
-                dense_output=True,
-            )
-    except (ValueError, _TooRough):  # ValueError: a kink so near the end of a step that the
-        return None  # interpolant is beyond it
-    if found.status < 0 or found.t[-1] <= 0.0 or not np.isfinite(found.y).all():
-        return None
-    if not kink(0.0, found.y[:, -1]) > -1e-3:
+    found = to_next_kink(stretch, x, span, 1e-9 * np.abs(x).max())
+    if found is None:
         return None
     riding = crew.riding
     if len(riding.s):
-        for t0, t1 in zip(found.t[:-1], found.t[1:], strict=True):
-            h = (t1 - t0) / _PARTS
-            for i in range(_PARTS):
-                riding = riding.after(stretch.pull(found.sol(t0 + (i + 0.5) * h)), h)
+        for pull, h in pulls(stretch, found):
+            riding = riding.after(pull, h)
     end = crew.with_parts(stretch.at(found.y[:, -1]), riding)
     return [(t, stretch.at(y)) for t, y in zip(found.t[1:], found.y.T[1:], strict=True)], end

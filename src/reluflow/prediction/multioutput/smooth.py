@@ -8,24 +8,17 @@ takes it to the next kink or to the end of the stretch; the riders follow under 
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from reluflow.arrays import Array
 from reluflow.landscape.multioutput import cone_matrix
 from reluflow.prediction.multioutput.face import face_basis, face_outputs, newton_terms
 from reluflow.prediction.multioutput.phase import Phase
+from reluflow.prediction.stiff import TooRough, pulls, to_next_kink
 
 NEAR = 1e-10  # distance, of slopes too, before a kink at which a leg ends
 SMALL = 1e-12  # a neuron this small beside the largest is not for this solver: its log is needed
 LOOKS = 3000  # velocities of one leg; what needs more is rough
-PARTS = 2  # pieces of constant pull for the riders in one step of the solver
-
-
-class _TooRough(Exception):
-    """The stiff solver does not get through."""
 
 
 class _Stretch:
@@ -63,7 +56,7 @@ class _Stretch:
     def velocity(self, _: float, x: Array) -> Array:
         self.looked += 1
         if self.looked > LOOKS:
-            raise _TooRough
+            raise TooRough
         return self._terms(x)[0]
 
     def jacobian(self, _: float, x: Array) -> Array:
@@ -108,40 +101,13 @@ def smooth_leg(phase: Phase, span: float) -> tuple[list[tuple[float, float]], Ph
     """
     stretch = _Stretch(phase)
     x = stretch.start()
-    first = stretch.to_kinks(x) if np.isfinite(x).all() else np.zeros(1)
-    if not (first > 0.0).all():
-        return None
-
-    def kink(_: float, x: Array) -> float:
-        return float((stretch.to_kinks(x) / first).min())
-
-    kink.terminal = True  # type: ignore[attr-defined]
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():  # a trial may go too far
-            warnings.simplefilter("ignore", UserWarning)  # of LSODA; its status is looked at
-            found = solve_ivp(
-                stretch.velocity,
-                (0.0, span),
-                x,
-                method="LSODA",
-                rtol=1e-7,
-                atol=1e-9 * stretch.sizes(),
-                jac=stretch.jacobian,
-                events=kink,
-                dense_output=True,
-            )
-    except (ValueError, _TooRough):  # ValueError: a kink so near the end of a step that the
-        return None  # interpolant is beyond it
-    if found.status < 0 or found.t[-1] <= 0.0 or not np.isfinite(found.y).all():
-        return None
-    if not kink(0.0, found.y[:, -1]) > -1e-3:
+    found = to_next_kink(stretch, x, span, 1e-9 * stretch.sizes(), stretch.jacobian)
+    if found is None:
         return None
     riders = phase.part(slice(phase.n_active, None), 0)
     if len(riders.log):
-        for t0, t1 in zip(found.t[:-1], found.t[1:], strict=True):
-            h = (t1 - t0) / PARTS
-            for i in range(PARTS):
-                riders = riders.move(stretch.pull(found.sol(t0 + (i + 0.5) * h)), h)
+        for pull, h in pulls(stretch, found):
+            riders = riders.move(pull, h)
     end = stretch.at(found.y[:, -1])
     together = phase._replace(
         V=np.vstack([end.V, riders.V]),
