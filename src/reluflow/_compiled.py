@@ -99,18 +99,17 @@ class Kept(NamedTuple):
     """A compiled kernel in its file: what Numba makes of it, and the symbols it defines."""
 
     reduced: tuple[Any, ...]
-    symbols: frozenset[str]
+    symbols: frozenset[str] | None  # None where they are not known
 
     @classmethod
     def of(cls, reduced: tuple[Any, ...]) -> Kept:
         """With the symbols read off the kernel's bitcode."""
         _, kind, code = reduced[0]
-        symbols: set[str] = set()
-        if kind == "object" and llvm is not None:
-            module = llvm.parse_bitcode(code[1])
-            for part in (module.functions, module.global_variables):
-                symbols |= {value.name for value in part if not value.is_declaration}
-        return cls(reduced, frozenset(symbols))
+        if kind != "object" or llvm is None:
+            return cls(reduced, None)
+        module = llvm.parse_bitcode(code[1])
+        values = (*module.functions, *module.global_variables)
+        return cls(reduced, frozenset(v.name for v in values if not v.is_declaration))
 
 
 class _Bitcode:
@@ -128,10 +127,10 @@ class _Bitcode:
 
 def _rebuild(kept: Kept, impl: Any, context: Any) -> Any:
     """The kernel, as Numba rebuilds it from its file, but that its bitcode is not read."""
-    name, kind, code = kept.reduced[0]
+    name, _, code = kept.reduced[0]
     maker = context.codegen()
-    known = llvm is not None and hasattr(getattr(maker, "_engine", None), "_defined_symbols")
-    if kind != "object" or not known:
+    known = kept.symbols is not None and llvm is not None
+    if not (known and hasattr(getattr(maker, "_engine", None), "_defined_symbols")):
         return impl.rebuild(context, kept.reduced)
     library = maker.create_library(name)
     library.enable_object_caching()

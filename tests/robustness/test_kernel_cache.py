@@ -25,6 +25,17 @@ def refuse(self):
     raise OSError(30, "Read-only file system")
 caching._CacheLocator.ensure_cache_path = refuse
 """
+ON_TOP = """
+import numba
+@numba.njit
+def twice(values):
+    return exploded(values, 1.5), exploded(2.0 * values, 1.5)
+print(*twice(np.array([1.0])))
+"""
+WITHOUT_BITCODE = """
+import reluflow._compiled
+reluflow._compiled.llvm = None
+"""
 COMMAND = """
 import sys
 sys.argv = ["reluflow", *sys.argv[1:]]
@@ -71,6 +82,18 @@ def test_commands_work_without_a_place(tmp_path):
     refused = run(NO_PLACE + COMMAND, "warm")
     assert refused.returncode == 2
     assert "set NUMBA_CACHE_DIR" in refused.stderr
+
+
+@pytest.mark.parametrize("first", ["", WITHOUT_BITCODE])
+@pytest.mark.parametrize("then", ["", WITHOUT_BITCODE])
+def test_kernels_are_compiled_on_top_of_loaded_ones(tmp_path, first, then):
+    """Bitcode that was not read when a kernel was loaded is there when another one needs it."""
+    assert run(first + CALL, folder=tmp_path).stdout == "True False\n"
+    made = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nb[ic]")}
+    assert made
+    done = run(then + CALL + ON_TOP, folder=tmp_path)
+    assert done.stdout == "True False\nFalse True\n", done.stderr[-500:]
+    assert made == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nb[ic]")}
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
