@@ -36,6 +36,9 @@ def test_what_is_slid_on_is_projected_off(case):
     left = w.copy()
     kernel.project_off(Q, rank, left)
     assert left == pytest.approx(expected, abs=1e-12)
+    M = rng.standard_normal((4, 3))
+    off = M - on.T @ np.linalg.lstsq(on.T, M, rcond=None)[0]
+    assert kernel.columns_off(Q, rank, M) == pytest.approx(off, abs=1e-12)
 
 
 def test_samples_on_one_line_count_once(case):

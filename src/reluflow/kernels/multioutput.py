@@ -377,6 +377,21 @@ def crosses(pull, U, k, Q, rank, Mp, a):
 
 
 @njit(cache=True)
+def columns_off(Q, rank, M):
+    """The columns of M (d, K) off the first rows of Q, which are orthonormal."""
+    d, K = M.shape
+    off = M.copy()
+    for q in range(rank):
+        for c in range(K):
+            along = 0.0
+            for i in range(d):
+                along += Q[q, i] * M[i, c]
+            for i in range(d):
+                off[i, c] -= along * Q[q, i]
+    return off
+
+
+@njit(cache=True)
 def ride(w, a, U, pull, floor, until, most, z):
     """Move one neuron (w, a) on the sides U for a time under the pull C, in place.
 
@@ -407,14 +422,7 @@ def ride(w, a, U, pull, floor, until, most, z):
         log += math.log(size)
         if turn % _FRESH == 0:
             cone_matrix(X, C, U, leak, M)
-        Mp = M.copy()
-        for q in range(rank):
-            for c in range(K):
-                along = 0.0
-                for i in range(d):
-                    along += Q[q, i] * M[i, c]
-                for i in range(d):
-                    Mp[i, c] -= along * Q[q, i]
+        Mp = columns_off(Q, rank, M)
         L, s, R = np.linalg.svd(Mp, False)
         if not s[0] > floor:
             dead = leak == 0.0 and not np.any(U > 0)
