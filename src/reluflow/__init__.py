@@ -245,7 +245,7 @@ make_lazy(
 def _load_checks() -> None:
     """Register what the frame of claims checks: invariants of any run, and the five papers."""
     from reluflow.claims import invariants  # noqa: F401
-    from reluflow.papers import checks  # noqa: F401
+    from reluflow.papers import catalogue, checks  # noqa: F401
 
 
 def _load_pictures() -> Callable[..., Any]:

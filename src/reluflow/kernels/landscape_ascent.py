@@ -128,9 +128,10 @@ def ascend(N, gram, m, kappa, W, tol, zero, most, status):
             if again:
                 stale = ANEW
                 continue
-            step = np.inf
+            # a hyperplane that D itself is on is approached for ever: the sign of p is rounding
+            step, least = np.inf, tol * size
             for h in range(H):
-                if v[h] * p[h] < 0:
+                if v[h] * p[h] < -least:
                     step = min(step, max(0.0, -s[h] / p[h]))
             if step == np.inf:
                 if stale > 0:
@@ -140,21 +141,28 @@ def ascend(N, gram, m, kappa, W, tol, zero, most, status):
                     w[c] = D[c] / size
                 status[i] = 1
                 break
+            square = 0.0
             for c in range(r):
-                w[c] += step * D[c]
-            size = norm(w)
+                square += (w[c] + step * D[c]) ** 2
+            size = np.sqrt(square)
+            if size <= tol:  # back to the origin, all along -w but for rounding
+                if stale > 0:
+                    stale = ANEW
+                    continue
+                status[i] = 1
+                break
             for c in range(r):
-                w[c] /= size
+                w[c] = (w[c] + step * D[c]) / size
             met, hit = 0, -1
             for h in range(H):
                 s[h] = (s[h] + step * p[h]) / size
-                if v[h] * p[h] < 0 and abs(s[h]) <= tol:
+                if v[h] * p[h] < -least and abs(s[h]) <= tol:
                     met, hit = met + 1, h
             if met == 1 and faces == 0 and gram.size > 0 and cross(gram, kappa, N, v, hit, D, p):
                 stale += 1
                 continue
             for h in range(H):
-                if v[h] * p[h] < 0 and abs(s[h]) <= tol:
+                if v[h] * p[h] < -least and abs(s[h]) <= tol:
                     v[h] = 0
                     x = dot(N, h, w)
                     for c in range(r):

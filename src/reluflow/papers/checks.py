@@ -1,4 +1,4 @@
-"""Claims of the five papers: importing this module registers their checks, and no figure."""
+"""Claims of the five papers: importing this module registers their checks."""
 
 from reluflow.papers.bf24 import claims as bf24
 from reluflow.papers.llwa21 import claims as llwa21
