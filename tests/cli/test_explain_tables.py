@@ -94,7 +94,7 @@ def test_only_runs_that_pass_over_kinks_have_a_horizon():
     located = made_run([0.0, 1.0], [1.0, 0.5], kinks=True)
     assert step_tolerance(located) is None
     assert step_tolerance(made_run([0.0, 1.0], [1.0, 0.5])) == 1e-3
-    change = {"position": 0.5, "rtol": 3e-3}
+    change = {"position": 0.5, "rtol": 3e-3, "to": "unlocated"}
     handed = made_run([0.0, 1.0], [1.0, 0.5], kinks=True, handovers=[change])
     assert step_tolerance(handed) == 3e-3
     assert compare_tolerances(handed, handed).since == 0.5
@@ -117,7 +117,7 @@ def test_the_horizon_is_in_verdict_page_and_json(monkeypatch, tmp_path):
 
 def test_a_run_that_left_another_one_agrees_before_that():
     times, losses = np.arange(9.0), np.linspace(1.0, 0.2, 9)
-    change = {"position": 4.5, "rtol": 1e-3}
+    change = {"position": 4.5, "rtol": 1e-3, "to": "unlocated"}
     fine = made_run(times, losses, kinks=True, handovers=[change])
     after = made_run(times[:5], losses[4:], rtol=1e-2)
     assert compare_tolerances(fine, after, began=4.0).whole
@@ -141,9 +141,11 @@ def test_tables_with_many_kinks_are_whole():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulation, "_LANDINGS", 20)
         run = simulation.simulate(problem, net, settings, 400.0)
-        (change,) = run.settings["handovers"]
-        assert change["reason"] == "after 20 landings"
-        assert run.cost["landings"] == 20
+        changes = run.settings["handovers"]
+        assert changes[0]["reason"] == "after 20 landings"
+        to = [change["to"] for change in changes]  # back again where neurons slide
+        assert to == ["unlocated", "located"] * (len(to) // 2) + ["unlocated"] * (len(to) % 2)
+        assert run.cost["landings"] == 20 * to.count("unlocated")
         assert run.status.ok
         assert run.status.code in ("loss", "resting", "far")
         surer = simulation.with_horizon(run, net, settings, 400.0, None)

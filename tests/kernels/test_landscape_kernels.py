@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from reluflow import Problem
+from reluflow import Network, Problem, align, datasets
 from reluflow.kernels.landscape import sweep_gradients
 from reluflow.kernels.landscape_ascent import ascend, least_gradient
 from reluflow.kernels.landscape_bound import cell_bounds, convex_part, sign_bounds
@@ -122,6 +122,25 @@ def test_ascent_by_products_ends_where_the_plain_one_does(n, d, leak):
     # neither path is exact: a start on the edge of two basins may go either way
     assert np.mean(np.abs(found[0] - found[1]).max(axis=1) < 1e-9) >= 0.95
     assert (form.G(found[0]) >= form.G(W) - 1e-12).all()
+
+
+def test_ascent_does_not_cross_a_hyperplane_that_the_gradient_is_on():
+    """It is approached for ever, and rounding gave <n, D> a sign: an eighth of such starts crossed.
+
+    The paths of neurons, in closed form, tell where each start leads.
+    """
+    problem = datasets.remaining_fixture()
+    form = canonical(problem.X, problem.pull, problem.leak)
+    V = np.random.default_rng(0).normal(size=(300, problem.d))
+    V /= np.linalg.norm(V, axis=1, keepdims=True)
+    paths = align(problem, Network(V, np.ones(300)))
+    ends, status = V.copy(), np.zeros(300, np.int64)
+    gram = form.N @ form.N.T
+    ascend(form.N, gram, form.m, form.kappa, ends, form.tol, 1e-12 * form.scale, 1000, status)
+    assert (status == 1).all()
+    grows = paths.growing
+    assert grows.mean() > 0.5
+    assert np.abs(ends[grows] - paths.direction[grows]).max() < 1e-6
 
 
 def test_sweep_of_thousands_agrees_with_its_own_gradients():
