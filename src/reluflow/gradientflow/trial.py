@@ -65,9 +65,7 @@ class Trial:
             s.cones, self.method, self.frame, s.C, self.new, self.K, growth, self.work, self.spare
         )
         error /= LOCAL * now.rtol
-        if not np.isfinite(
-            self.new
-        ).all():  # it explodes, and nan shows no error
+        if not np.isfinite(self.new).all():  # it explodes, and nan shows no error
             return 1e10
         return error if math.isfinite(error) else 1e10
 
