@@ -17,13 +17,13 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow and not nightly" $(ARGS)
 
 # quick and slow tests, and the lines and branches of the package that they reach, kernels left out;
-# fails below 90 %
+# fails below 90 %; sources that are gone are those of mutants, which tests copy elsewhere
 coverage: $(VENV)/.dev
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest -n 2 -m "not slow and not nightly" $(ARGS)
 	$(BIN)/python -m coverage run -m pytest -n 2 --dist loadfile -m slow $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
-	$(BIN)/python -m coverage report
+	$(BIN)/python -m coverage report --ignore-errors
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)

@@ -49,6 +49,7 @@ def main() -> None:
     except ReluflowError as error:
         _refuse(error)
     except (typer.Abort, KeyboardInterrupt) as stopped:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more, as of `_send_again`, is no news
         next_step = f": {stopped}" if isinstance(stopped, Interrupted) else ""
         print(f"reluflow: interrupted{next_step}", file=sys.stderr)
         raise SystemExit(_INTERRUPTED) from None

@@ -33,7 +33,8 @@ def fingerprint(arrays: Mapping[str, NDArray[Any]], settings: Mapping[str, Any])
 
 def _hash(arrays: Mapping[str, NDArray[Any]]) -> str:
     """Of what a checkpoint holds; another version may hold other arrays under the same key."""
-    return fingerprint(arrays, {"version": __version__})
+    forms = {name: (array.shape, array.dtype.str) for name, array in sorted(arrays.items())}
+    return fingerprint(arrays, {"version": __version__, "forms": forms})
 
 
 class KeptFile(os.PathLike[str]):
