@@ -76,9 +76,11 @@ def test_ctrl_c_at_random_moments(name, tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         code, said = interrupted(COMMANDS[name], rng.uniform(0.15, most), folder)
-        assert code in (0, 130), said[-800:]  # it may have come to its end before
+        # it may have come to its end before; where Ctrl-C met an exec of a string, as named tuples
+        # are made by, CPython ends by the signal itself, for which shells say 130 as well
+        assert code in (0, 130, -signal.SIGINT), said[-800:]
         assert "Traceback" not in said
-        if code == 130:
+        if code != 0:
             assert said.strip().splitlines()[-1].startswith("reluflow: interrupted")
 
 
