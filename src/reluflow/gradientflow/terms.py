@@ -38,6 +38,7 @@ def data_of(problem: Problem, clock: str, decay: float = 0.0) -> Data:
         raise ReluflowError(f"flow has no kernel for the loss {problem.loss.name!r}")
     return Data(
         np.ascontiguousarray(problem.X),
+        np.ascontiguousarray(problem.X.T),
         problem.norms,
         np.ascontiguousarray(problem.y),
         problem.loss.kernel,

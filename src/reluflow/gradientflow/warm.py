@@ -35,7 +35,7 @@ def largest_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
     X, norms, y = np.empty((1, 1)), np.empty(1), np.empty(1)
     for frozen in (X, norms, y):  # as those of a problem
         frozen.flags.writeable = False
-    data = Data(X, norms, y, 0, 1.0, 1.0, 0.0, False)
+    data = Data(X, X.T.copy(), norms, y, 0, 1.0, 1.0, 0.0, False)
     cones = Cones(index, flags, one, index, one, two, two, index, signs, flags)
     members, frame = Members(index, index, two, one), Frame(two, one, 1.0, 0.0)
     rules, wheel = Rules(1.0, 1.0, 1.0, 0), empty_wheel(flags, 1)

@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reluflow._compiled import njit
 from reluflow.kernels.boxls import box_least_norm
-from reluflow.kernels.inner import inner
+from reluflow.kernels.inner import in_any_order, inner
 from reluflow.kernels.vectors import parallel
 
 EPS = 2.220446049250313e-16
@@ -61,7 +60,7 @@ def product(w, X, k):
     return total
 
 
-@njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath={"reassoc"})
+@in_any_order
 def _long_product(w, X, k):
     """<w, x_k>, several partial sums at a time."""
     total = 0.0

@@ -20,7 +20,9 @@ import numpy as np
 
 from reluflow._compiled import njit
 from reluflow.kernels.codes import EXPONENTIAL, LOGISTIC, SQUARE
-from reluflow.kernels.inner import inner
+from reluflow.kernels.inner import in_any_order, inner
+
+PLAIN = 600.0  # outputs up to which losses are floats with all their digits
 
 
 @inner
@@ -60,6 +62,26 @@ def log_pull(data, f, xi):
     return log_loss
 
 
+@inner
+def logistic_pull(data, f, c):
+    """:func:`pull` of the logistic loss while |f| <= `PLAIN`, where e^-q is an ordinary float.
+
+    With t = e^-|q| the loss is log(1 + t) + max(-q, 0) and its slope t / (1 + t) or 1 / (1 + t):
+    two functions of the library for a sample where the way through logarithms takes seven, which
+    was half of a step.
+    """
+    total = 0.0
+    for k in range(f.size):
+        q = data.y[k] * f[k]
+        t = np.exp(-abs(q))
+        total += np.log1p(t) + max(-q, 0.0)
+        c[k] = data.y[k] * (t if q > 0.0 else 1.0) / (1.0 + t)
+    unit = 1.0 / total if data.by_loss else data.factor * data.weight
+    for k in range(f.size):
+        c[k] *= unit
+    return np.log(data.factor * data.weight * total)
+
+
 @njit(cache=True)
 def pull(data, f, c):
     """c_k = -weight l'(f_k), divided by L when ``by_loss``; returns log L (0 for squares)."""
@@ -68,6 +90,12 @@ def pull(data, f, c):
         for k in range(n):
             c[k] = data.weight * data.factor * (data.y[k] - f[k])
         return 0.0
+    if data.kind == LOGISTIC:
+        largest = 0.0
+        for k in range(n):
+            largest = max(largest, abs(f[k]))
+        if largest <= PLAIN:
+            return logistic_pull(data, f, c)
     log_loss = log_pull(data, f, c)
     for k in range(n):
         c[k] = data.y[k] * np.exp(c[k])
@@ -120,8 +148,8 @@ def outputs(data, cones, C, f):
     Row i of Q C[:, a] times row i of C adds up to the mean sum_j a_j w_j: one vector per cone,
     whatever its number of neurons.
     """
-    X, d = data.X, data.X.shape[1]
-    mean = np.empty(d)
+    XT, (d, n) = data.XT, data.XT.shape
+    mean, along = np.empty(d), np.empty(n)
     for k in range(f.size):
         f[k] = 0.0
     for g in range(cones.size.size):
@@ -140,27 +168,34 @@ def outputs(data, cones, C, f):
                 s = cones.Q[q0 + i] * C[lo + i, d]
             for e in range(d):
                 mean[e] += s * C[lo + i, e]
-        for k in range(f.size):
-            slope = cones.S[g, k]  # 0 on a face, where <w, x_k> = 0 adds nothing
-            if slope != 0.0:
-                s = 0.0
-                for e in range(d):
-                    s += X[k, e] * mean[e]
-                f[k] += cones.size[g] * slope * s
+        for k in range(n):
+            along[k] = 0.0
+        for e in range(d):
+            for k in range(n):
+                along[k] += XT[e, k] * mean[e]
+        for k in range(n):  # slope 0 on a face, where <w, x_k> = 0 adds nothing
+            f[k] += cones.size[g] * cones.S[g, k] * along[k]
+
+
+@in_any_order
+def weighted_sum(XT, e, weights):
+    """Sum_k weights_k x_ke."""
+    s = 0.0
+    for k in range(weights.size):
+        s += weights[k] * XT[e, k]
+    return s
 
 
 @inner
 def forces(data, cones, c, D):
     """D_u(c) of every cone, projected off the samples of its faces."""
-    X, d = data.X, data.X.shape[1]
+    XT, (d, n) = data.XT, data.XT.shape
+    weights = np.empty(n)
     for g in range(D.shape[0]):
+        for k in range(n):
+            weights[k] = cones.S[g, k] * c[k]
         for e in range(d):
-            D[g, e] = 0.0
-        for k in range(c.size):
-            s = cones.S[g, k] * c[k]
-            if s != 0.0:
-                for e in range(d):
-                    D[g, e] += s * X[k, e]
+            D[g, e] = weighted_sum(XT, e, weights)
         for row in range(cones.n_offset[g], cones.n_offset[g + 1]):  # orthonormal: one by one
             s = 0.0
             for e in range(d):

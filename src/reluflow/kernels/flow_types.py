@@ -23,6 +23,7 @@ class Data(NamedTuple):
     """Problem arrays as kernels take them."""
 
     X: np.ndarray
+    XT: np.ndarray  # its columns, one after the other: loops over samples then vectorise
     norms: np.ndarray  # |x_k|
     y: np.ndarray
     kind: int  # codes.LossKind
