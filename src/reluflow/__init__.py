@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from reluflow._lazy import make_lazy
 from reluflow._version import __version__
 from reluflow._views import MAKERS
-from reluflow.claims import SOURCES
+from reluflow.claims import EXPERIMENTS, SOURCES
 from reluflow.errors import ReluflowError
 
 if TYPE_CHECKING:
@@ -245,7 +245,12 @@ make_lazy(
 def _load_checks() -> None:
     """Register what the frame of claims checks: invariants of any run, and the five papers."""
     from reluflow.claims import invariants  # noqa: F401
-    from reluflow.papers import catalogue, checks  # noqa: F401
+    from reluflow.papers import checks  # noqa: F401
+
+
+def _load_figures() -> None:
+    """Register what figures of the papers check, each on runs of its own."""
+    from reluflow.papers import catalogue  # noqa: F401
 
 
 def _load_pictures() -> Callable[..., Any]:
@@ -263,4 +268,5 @@ def _load_tables() -> Callable[..., Any]:
 
 
 SOURCES.append(_load_checks)
+EXPERIMENTS.append(_load_figures)
 MAKERS.update(plot=_load_pictures, html=_load_tables)

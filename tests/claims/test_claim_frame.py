@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -136,6 +138,17 @@ def test_labels_tell_the_checks_of_an_id_apart():
         labels.append(verdict.label)
     assert len(set(labels)) == len(labels)
     assert {"BF24-T2 (printed)", "BF24-T2 (repaired)"} <= set(labels)
+
+
+def test_figures_add_no_check_that_takes_evidence():
+    """So that `certify` does without loading them; in a process of its own, as others load all."""
+    code = (
+        "from reluflow.claims.claim import load_all, load_checks\n"
+        "before, every = ({k for k, c in load().items() if c.check} for load in "
+        "(load_checks, load_all))\n"
+        "assert before == every and len(load_all()) > len(every), every ^ before"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_missing_evidence_is_out_of_scope_and_the_check_is_not_called():

@@ -15,7 +15,7 @@ MOST = 50_000
 def _walk(X, c, leak, K, u, order, D, P, out):
     """Change the sides of samples one by one, then write force, products and speeds."""
     n, d = X.shape
-    frozen = early_face.Frozen(X, c, leak, np.ones(n), 1.0, K)
+    frozen = early_face.Frozen(X, c, leak, np.ones(n), 1.0, K, np.empty((d, 0)))
     force = early_force.Force(np.empty(d), np.empty(n), np.zeros(d), np.zeros(n))
     early_force.renew(force, frozen, u)
     for k in order:

@@ -116,7 +116,7 @@ def test_growth_to_a_cosine(d):
 # ------------------------------------------------------------------ kernels.early_face
 @njit
 def _settle(X, c, leak, xn, total, sa, hold, u, face, slope, branch, D):
-    frozen = early_face.Frozen(X, c, leak, xn, total, np.empty((0, 0)))
+    frozen = early_face.Frozen(X, c, leak, xn, total, np.empty((0, 0)), X.T.copy())
     return early_face.settle(frozen, sa, hold, u, face, np.int64(face.size), slope, branch, D)
 
 
@@ -239,7 +239,7 @@ def test_samples_on_one_hyperplane_are_one_kink(leak, sa):
 # ------------------------------------------------------------------ kernels.early_zero
 @njit
 def _leave(X, c, leak, xn, total, sa, hold, u, e, slope, branch, D):
-    frozen = early_face.Frozen(X, c, leak, xn, total, np.empty((0, 0)))
+    frozen = early_face.Frozen(X, c, leak, xn, total, np.empty((0, 0)), X.T.copy())
     return early_zero.leave_zero(frozen, sa, hold, u, e, slope, branch, D)
 
 

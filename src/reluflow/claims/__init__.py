@@ -49,5 +49,7 @@ __all__ = [
 #: Called before the registry is read. The frame stands below the papers and does not import them:
 #: ``reluflow/__init__.py`` adds a function that does.
 SOURCES: list[Callable[[], None]] = []
+#: The same for checks that make their own experiments, which no evidence of a user needs.
+EXPERIMENTS: list[Callable[[], None]] = []
 
 make_lazy(__name__, _HOMES)

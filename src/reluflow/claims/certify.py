@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reluflow.checks import check_arguments
-from reluflow.claims.claim import Check, load_all
+from reluflow.claims.claim import Check, load_all, load_checks
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.ledger import entry, rows
 from reluflow.claims.run import try_evaluate
@@ -66,7 +66,7 @@ def applicable_checks(evidence: Evidence) -> list[Check]:
     """Checks whose needs the evidence meets; slips, misprinted clauses and controls left out."""
     found = [
         check
-        for check in load_all().values()
+        for check in load_checks().values()
         if check.check is not None
         and check.form in ("stated", "repaired")
         and not evidence.missing(check.needs)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from reluflow.claims import SOURCES
+from reluflow.claims import EXPERIMENTS, SOURCES
 from reluflow.claims.evidence import NEEDS, Evidence
 from reluflow.claims.verdict import Comparison, Hypothesis, Status
 from reluflow.errors import ReluflowError
@@ -245,6 +245,13 @@ def _register(id: str, module: str, wording: Wording, **function: Any) -> None:
 
 def load_all() -> dict[str, Check]:
     """The registry with every source imported."""
+    for source in SOURCES + EXPERIMENTS:
+        source()
+    return REGISTRY
+
+
+def load_checks() -> dict[str, Check]:
+    """The registry with all checks that take evidence; those of figures make their own."""
     for source in SOURCES:
         source()
     return REGISTRY

@@ -130,7 +130,11 @@ def _follow(j, starts, data, ask, prepared, answer):
                 square += X[k, i] * X[k, i]
         xn[k] = np.sqrt(square)
         total += abs(c[k]) * xn[k]
-    frozen = Frozen(X, c, leak, xn, max(total, floor), K)
+    XT = np.empty((d, 0 if kept else n))
+    for i in range(d):
+        for k in range(XT.shape[1]):
+            XT[i, k] = X[k, i]
+    frozen = Frozen(X, c, leak, xn, max(total, floor), K, XT)
     ready, unknown = Ready(np.empty(0), np.empty(0), np.empty(0)), np.empty(0)
     # where the last neuron of either sign went: many go there, and their paths are run once then
     guess = [unknown, unknown]

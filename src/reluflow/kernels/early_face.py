@@ -24,7 +24,7 @@ from reluflow.kernels.vectors import parallel
 
 EPS = 2.220446049250313e-16
 PARALLEL = 32 * EPS  # |<D, x_k>| below this times |x_k| sum_i |c_i||x_i|: the neuron moves along
-_MANY = 1000  # entries of X from which sums over features may be taken in any order
+_MANY = 500  # entries of X from which sums may be taken in any order
 
 
 class Frozen(NamedTuple):
@@ -36,12 +36,30 @@ class Frozen(NamedTuple):
     xn: np.ndarray  # (n,) |x_k|
     total: float  # sum_k |c_k||x_k| or more
     K: np.ndarray  # (n, n) <x_k, x_i>, or empty: then D and its products are summed at each kink
+    XT: np.ndarray  # (d, n) where K is empty, else empty: loops over samples then vectorise
+
+
+@in_any_order
+def _weighted_sum(XT, i, weights):
+    """Sum_k weights_k x_ki."""
+    total = 0.0
+    for k in range(weights.size):
+        total += weights[k] * XT[i, k]
+    return total
 
 
 @inner
-def cone_gradient(X, c, leak, u, D):
+def cone_gradient(frozen, u, D):
     """Write sum of slope_k c_k x_k over the samples with u_k != 0 into D."""
+    X, c, leak, XT = frozen.X, frozen.c, frozen.leak, frozen.XT
     n, d = X.shape
+    if XT.size >= _MANY:
+        weights = np.empty(n)
+        for k in range(n):
+            weights[k] = (1.0 if u[k] > 0 else (leak if u[k] < 0 else 0.0)) * c[k]
+        for i in range(d):
+            D[i] = _weighted_sum(XT, i, weights)
+        return
     for i in range(d):
         D[i] = 0.0
     for k in range(n):
@@ -70,8 +88,16 @@ def _long_product(w, X, k):
 
 
 @inner
-def products(X, w, out):
+def products(frozen, w, out):
     """Write <w, x_k> into out (n,)."""
+    X, XT = frozen.X, frozen.XT
+    if XT.size >= _MANY:
+        for k in range(out.size):
+            out[k] = 0.0
+        for i in range(w.size):
+            for k in range(out.size):
+                out[k] += w[i] * XT[i, k]
+        return
     for k in range(out.size):
         out[k] = product(w, X, k) if X.size < _MANY else _long_product(w, X, k)
 
@@ -108,14 +134,14 @@ def settle(frozen, sa, hold, u, face, nf, slope, branch, D):
     ``face[:nf]`` the samples on the face (u_k = 0). ``slope`` and ``branch`` are written for these
     samples. Returns False if no consistent choice was found.
     """
-    cone_gradient(frozen.X, frozen.c, frozen.leak, u, D)
+    cone_gradient(frozen, u, D)
     return settle_face(frozen, sa, hold, u, face, nf, slope, branch, D)
 
 
 @inner
 def settle_face(frozen, sa, hold, u, face, nf, slope, branch, D):
     """:func:`settle` where D holds the gradient off the face; the face's part is added to it."""
-    X, c, leak, xn, total, K = frozen
+    X, c, leak, xn, total, K, XT = frozen
     if nf == 0:
         return True
     if nf == 1:
@@ -142,7 +168,7 @@ def settle_face(frozen, sa, hold, u, face, nf, slope, branch, D):
         if ties[f] == 0:
             leads[heads] = k
             heads += 1
-    merged = Frozen(X, tied, leak, xn, total, K)
+    merged = Frozen(X, tied, leak, xn, total, K, XT)
     agreed = _settle_distinct(merged, sa, hold, u, leads, heads, slope, branch, D)
     for f in range(nf):
         if ties[f] != 0:
@@ -162,7 +188,7 @@ def _settle_distinct(frozen, sa, hold, u, face, nf, slope, branch, D):
     attracting ones stay in the box, where the least norm has the right slopes for them. Nothing
     forbids a cycle of such changes, hence the bound on the rounds.
     """
-    X, c, leak, xn, total, _ = frozen
+    X, c, leak, xn, total, _, _ = frozen
     d = X.shape[1]
     base, sum_ = np.empty(d), np.empty(d)
     for i in range(d):

@@ -35,9 +35,8 @@ def slope_of(u, leak):
 @inner
 def renew(force, frozen, u):
     """The force of the pattern u, from all samples."""
-    X, c, leak = frozen.X, frozen.c, frozen.leak
-    cone_gradient(X, c, leak, u, force.D)
-    products(X, force.D, force.P)
+    cone_gradient(frozen, u, force.D)
+    products(frozen, force.D, force.P)
     for i in range(force.D.size):
         force.lost[i] = 0.0
     for k in range(force.P.size):

@@ -141,13 +141,13 @@ def _find_sides(frozen, w, noise, ready, u, s, mode):
 
     Returns G(w). Where the products are ``ready`` the sides are as well.
     """
-    X, c, leak, xn, _, K = frozen
+    c, leak, xn, K = frozen.c, frozen.leak, frozen.xn, frozen.K
     kept, G = K.shape[0] > 0, 0.0
     if kept:
         for k in range(s.size):
             s[k] = ready.s[k]
     else:
-        products(X, w, s)
+        products(frozen, w, s)
     for k in range(s.size):
         if not kept and (xn[k] == 0.0 or abs(s[k]) > SNAP * noise * xn[k]):
             u[k] = 1 if s[k] > 0.0 else -1
@@ -187,7 +187,7 @@ def _find_gradient(frozen, force, sa, hold, u, face, nf, slope, branch, D):
 def _find_speeds(frozen, force, per, u, face, nf, slope, e, out):
     """Write <e, x_k>, e = per * D, into out."""
     if frozen.K.shape[0] == 0:
-        products(frozen.X, e, out)
+        products(frozen, e, out)
     else:
         speeds(force, frozen, per, u, face, nf, slope, out)
 
@@ -244,8 +244,9 @@ def _end_of_piece(u, s, speed, xn, total, r, p, J, radial):
             delta, why = -p, ORIGIN
     final = why != SIGN and why != ORIGIN
     if not radial:
+        least = -PARALLEL * total / r  # times |x_k|: slower ones move along the hyperplane
         for k in range(u.size):
-            if u[k] * speed[k] < -PARALLEL * total * xn[k] / r:
+            if u[k] * speed[k] < least * xn[k]:
                 reach = max(0.0, u[k] * s[k])
                 if reach < delta * (1.0 - SNAP * EPS) * abs(speed[k]):
                     delta, who, final = reach / abs(speed[k]), k, False
@@ -303,13 +304,13 @@ def _samples_on_face(u, face):
 
 
 @inlined
-def _move_products(X, w, delta, speed, factor, kept, s):
+def _move_products(frozen, w, delta, speed, factor, kept, s):
     """Products with w = factor * (w before) + delta * e."""
     if kept:
         for k in range(s.size):
             s[k] = factor * s[k] + delta * speed[k]
     else:
-        products(X, w, s)
+        products(frozen, w, s)
 
 
 @inlined
@@ -482,7 +483,7 @@ def run(w, a, u, frozen, hold, times, states, goal, ready, log, found):
         gap /= size * size
         size_log += np.log(size)
         renewed = pieces % _RENEWED == 0 or why == ORIGIN
-        _move_products(X, w, delta / size, speed, 1.0 / size, kept and not renewed, s)
+        _move_products(frozen, w, delta / size, speed, 1.0 / size, kept and not renewed, s)
         if not passed:
             _join_face(frozen, force, u, was, s, speed, r, who, noise, short)
         if kept and renewed:

@@ -28,8 +28,8 @@ def leave_zero(frozen, sa, hold, u, e, slope, branch, D):
     sides. Returns False, with u as it was, where w is driven back into zero or no path is found;
     True also where nothing pulls behind zero, so that w stays there.
     """
-    X, _, _, xn, total, _ = frozen
-    n, d = X.shape
+    xn, total = frozen.xn, frozen.total
+    n, d = frozen.X.shape
     q, way = np.empty(d), np.empty(d)
     s, speed = np.empty(n), np.empty(n)
     before, face = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -57,8 +57,8 @@ def leave_zero(frozen, sa, hold, u, e, slope, branch, D):
             aside += (q[i] - p * way[i]) ** 2
         if p < 0.0 and aside <= _ON * _ON:  # straight back into zero
             break
-        products(X, q, s)
-        products(X, way, speed)
+        products(frozen, q, s)
+        products(frozen, way, speed)
         reach, who = np.inf, -1
         for k in range(n):
             if u[k] * speed[k] < -PARALLEL * total * xn[k] / r:
@@ -69,7 +69,7 @@ def leave_zero(frozen, sa, hold, u, e, slope, branch, D):
             return True
         for i in range(d):
             q[i] += reach * way[i]
-        products(X, q, s)
+        products(frozen, q, s)
         size = np.sqrt(along(q, q))
         for k in range(n):
             near = abs(s[k]) <= _ON * size * xn[k]
