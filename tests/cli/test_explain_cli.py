@@ -80,9 +80,8 @@ def until(condition):
 
 
 def checkpoints(folder):
-    """Of the simulation; those of the predictions begin with the name of their stage."""
-    found = (folder / ".explain").glob("*.npz")
-    return [path for path in found if not path.name.startswith(("limit-", "width-"))]
+    """Of the simulation."""
+    return list((folder / ".explain").glob("*.npz"))
 
 
 def results(folder):

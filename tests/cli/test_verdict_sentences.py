@@ -30,7 +30,7 @@ from reluflow.explanation.verdict.course import (
 from reluflow.explanation.verdict.outcome import best, end
 from reluflow.explanation.verdict.sentences import sentences
 from reluflow.gradientflow.mover import Snapshot
-from reluflow.gradientflow.stops import Spent
+from reluflow.gradientflow.stops import Worked
 from reluflow.optimum import max_margin
 from reluflow.optimum.kkt import settling_rate
 from reluflow.runtime.words import share
@@ -135,7 +135,7 @@ def test_times_of_the_limit_are_said_in_gradient_flow_time():
 def test_budgets_end_at_gradient_flow_time():
     problem = Problem([[1.0, 0.2], [-1.0, 0.4]], [1.0, -1.0], loss="logistic")
     net = initialize(problem, 4, 1e-3, rng=0)
-    at_once = flow(problem, net, clock="loss", stop=[Spent(-1.0)], save=[0.0], progress=False)
+    at_once = flow(problem, net, clock="loss", stop=[Worked(-1.0)], save=[0.0], progress=False)
     assert str(at_once.status).endswith("ended at time 0.")
     run = flow(problem, net, clock="loss", max_steps=15, save=[0.0], progress=False)
     when = float(re.search(r"ended at time ([^:]+):", str(run.status))[1])

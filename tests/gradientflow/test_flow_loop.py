@@ -72,7 +72,7 @@ def both(problem, net, stop, **options):
         (lambda p, n, t: t > 6.0, "predicate", 0.3),
         (Grown(0.5), "grown", 0.3),
         (Low(), "low", 0.3),
-        (stops.Spent(-1.0), "max_seconds", 0.0),
+        (stops.Worked(-1.0), "max_seconds", 0.0),
     ],
 )
 def test_a_stop_is_the_same_on_both_movers(problem, net, stop, code, off):
@@ -179,27 +179,32 @@ class Clock:
 
 
 @pytest.mark.parametrize("kinks", [True, False])
-@pytest.mark.parametrize("budget", ["max_seconds", "Spent"])
-def test_seconds_spent_before_a_checkpoint_count(
-    problem, net, tmp_path, monkeypatch, kinks, budget
-):
+def test_seconds_spent_before_a_checkpoint_count(problem, net, tmp_path, monkeypatch, kinks):
     """Of a budget of sixty, the continuation has what the first part left."""
     clock = Clock()
     monkeypatch.setattr("reluflow.gradientflow.loop.clock_time.monotonic", clock)
-    monkeypatch.setattr("reluflow.gradientflow.stops.time.process_time", clock)
-    options = dict(kinks=kinks, t_end=1e3, progress=False)
-    stop = []
-    if budget == "Spent":
-        stop = [stops.Spent(60.0)]
-    else:
-        options["max_seconds"] = 60.0
+    options = dict(kinks=kinks, t_end=1e3, max_seconds=60.0, progress=False)
     path = tmp_path / "run.npz"
-    whole = flow(problem, net, stop=[*stop, Killer(-1)], **options)
+    whole = flow(problem, net, stop=[Killer(-1)], **options)
     assert whole.status.code == "max_seconds"
-    again = interrupted(problem, net, path, 8, stop, **options)
+    again = interrupted(problem, net, path, 8, [], **options)
     assert again.status.code == "max_seconds"
     assert again.cost["steps"] <= whole.cost["steps"]  # a fresh budget would last for more
     assert not path.exists()
+
+
+@pytest.mark.parametrize("kinks", [True, False])
+def test_work_ends_a_run_at_the_same_step_after_a_kill(problem, net, tmp_path, kinks):
+    """Also at every other size of the machine: no clock is looked at."""
+    stop = [stops.Worked(0.02)]
+    options = dict(kinks=kinks, t_end=1e3, progress=False)
+    whole = flow(problem, net, stop=[*stop, Killer(-1)], **options)
+    assert whole.status.code == "max_seconds"
+    assert "budget of work, about 0.02 seconds" in whole.status
+    again = interrupted(problem, net, tmp_path / "run.npz", 8, stop, **options)
+    assert again.cost == whole.cost
+    assert again.final.W.tobytes() == whole.final.W.tobytes()
+    assert 8 < whole.cost["steps"] < flow(problem, net, **options).cost["steps"]
 
 
 # ------------------------------------------------------------------ handing over

@@ -3,8 +3,7 @@
 import pytest
 
 from reluflow import Problem, ReluflowError, Trajectory, flow, initialize
-from reluflow.gradientflow import loop, stops
-from reluflow.gradientflow.stops import Spent
+from reluflow.gradientflow import loop
 from reluflow.runtime import checkpoint as checkpoints
 from reluflow.runtime.checkpoint import KeptFile
 
@@ -27,8 +26,6 @@ class Clock:
             raise Killed
         return self.now
 
-    process_time = monotonic
-
 
 @pytest.fixture
 def clock(monkeypatch):
@@ -36,7 +33,7 @@ def clock(monkeypatch):
 
     def use(end=float("inf")):
         made = Clock(end)
-        for module, name in ((loop, "clock_time"), (stops, "time"), (checkpoints, "time")):
+        for module, name in ((loop, "clock_time"), (checkpoints, "time")):
             monkeypatch.setattr(module, name, made)
         return made
 
@@ -52,20 +49,13 @@ def setting(rng=3):
     return problem, initialize(problem, 8, 1e-3, rng=0)
 
 
-BUDGETS = {
-    "seconds": lambda budget: {"max_seconds": budget},
-    "processor": lambda budget: {"stop": [Spent(budget)]},
-}
-
-
 @pytest.mark.parametrize("kinks", [True, False], ids=["located", "unlocated"])
-@pytest.mark.parametrize("kind", BUDGETS)
-def test_a_killed_run_gets_the_rest_of_its_budget(clock, setting, tmp_path, kinks, kind):
+def test_a_killed_run_gets_the_rest_of_its_budget(clock, setting, tmp_path, kinks):
     """Killed three times at 0.6 of the budget: the fourth call is not given a whole one."""
     problem, net = setting
     options = {"kinks": kinks, "rtol": 1e-10 if kinks else 1e-7, "t_end": 1e6, "max_steps": 10**6}
     path = tmp_path / "run.checkpoint"
-    options |= {"checkpoint": path, "checkpoint_seconds": 60.0, **BUDGETS[kind](4.0)}
+    options |= {"checkpoint": path, "checkpoint_seconds": 60.0, "max_seconds": 4.0}
     clock()
     whole = flow(problem, net, **options)
     assert whole.status.code == "max_seconds"
@@ -83,15 +73,12 @@ def test_a_killed_run_gets_the_rest_of_its_budget(clock, setting, tmp_path, kink
 
 
 @pytest.mark.parametrize("kinks", [True, False], ids=["located", "unlocated"])
-@pytest.mark.parametrize("kind", BUDGETS)
-def test_a_run_ended_by_its_budget_ends_the_same_after_a_kill(
-    clock, setting, tmp_path, kinks, kind
-):
+def test_a_run_ended_by_its_budget_ends_the_same_after_a_kill(clock, setting, tmp_path, kinks):
     """Between its end and its storing: bit for bit, not with a fresh budget."""
     problem, net = setting
     options = {"kinks": kinks, "rtol": 1e-10 if kinks else 1e-7, "t_end": 1e6, "max_steps": 10**6}
     kept = KeptFile(tmp_path / "run.checkpoint")
-    options |= {"checkpoint": kept, **BUDGETS[kind](1.0)}
+    options |= {"checkpoint": kept, "max_seconds": 1.0}
     clock()
     first = flow(problem, net, **options)
     assert first.status.code == "max_seconds"

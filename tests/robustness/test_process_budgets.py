@@ -1,6 +1,7 @@
 """Budgets of the limit process: what the clock decided before a kill is decided so after it."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -129,43 +130,68 @@ def test_the_looks_of_another_process_are_refused(tmp_path, clock):
     assert limit(problem, net, max_seconds=1e3, checkpoint=KeptFile(path)).ending != "budget"
 
 
+def three_classes():
+    rng = np.random.default_rng(3)
+    label = np.arange(60) % 3
+    X = rng.normal(size=(60, 3)) + 2.0 * np.eye(3)[label]
+    return Problem(X, np.array(["a", "b", "c"])[label], loss="softmax")
+
+
+def kill_at(patch, place, name, call):
+    """Let the process die in a call of a function."""
+    real, calls = getattr(place, name), []
+
+    def counted(*given, **named):
+        calls.append(None)
+        if len(calls) == call:
+            raise Killed
+        return real(*given, **named)
+
+    patch.setattr(place, name, counted)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("several", [False, True], ids=["one output", "several"])
-def test_a_killed_explanation_goes_on_with_the_process_it_had(
-    clock, tmp_path, monkeypatch, several
-):
-    """Its simulation was planned by the jumps that were found in the time given."""
+@pytest.mark.parametrize("several", [False, True], ids=["one output", "three classes"])
+def test_an_explanation_killed_twice_comes_to_the_same_numbers(tmp_path, monkeypatch, several):
+    """Killed in its prediction and in its run, both cut short by its budget.
+
+    The machine is three times as fast, or a tenth as fast, in its later lives.
+    """
     from reluflow.explanation.multioutput import stages
+    from reluflow.gradientflow.loop import Loop
+    from reluflow.prediction import transit
+    from reluflow.prediction.multioutput import transit as transit_of_vectors
 
-    problem = draw(5, 2, several)[0] if several else Problem(np.eye(3), [3.0, -2.0, 1.0])
-    place = stages if several else main_job
-    many = 1.25e6 if several else 1.5e5  # seconds enough for the simulation, on a true clock
-    how = {"m": 6 if several else 30, "scale": 1e-3, "seconds": many, "out": tmp_path / "out"}
+    step = (transit_of_vectors, "doubled_step") if several else (transit, "_step")
+    problem, m, seconds = (three_classes(), 8, 0.5) if several else (draw(40, 5)[0], 120, 0.3)
+    # what takes long and looks at no clock
+    monkeypatch.setattr(stages, "best_network", lambda _: None)
+    for name in ("find_optimum", "train_from_large", "check_claims"):
+        monkeypatch.setattr(main_job, name, lambda *_: None)
+    monkeypatch.setattr(Checkpoint, "due", lambda self: self.path is not None)
+    clocks = {name: getattr(time, name) for name in ("thread_time", "process_time", "monotonic")}
 
-    def killed(*_):
-        raise Killed
+    def life(folder, speed, *kill):
+        with monkeypatch.context() as patch:
+            for name, real in clocks.items():
+                patch.setattr(time, name, lambda real=real: real() / speed)
+            if kill:
+                kill_at(patch, *kill)
+            return explain(problem, m=m, scale=1e-3, seconds=seconds, out=tmp_path / folder)
 
-    clock(1e5)
-    with monkeypatch.context() as patch:
-        patch.setattr(place, "simulate", killed)
-        with pytest.raises(Killed):
-            explain(problem, **how)
-    clock(1e2)  # idle now: a fresh budget would lead much further
-    found = explain(problem, **how)
-    assert found.process.ending == "budget"
-    clock(1e5)
-    whole = explain(problem, **{**how, "out": tmp_path / "whole"})
+    whole = life("whole", 1.0)
+    assert whole.process.ending == "budget"
+    assert whole.run.status.code == "max_seconds"
+    with pytest.raises(Killed):
+        life("killed", 1.0, *step, 10)
+    with pytest.raises(Killed):
+        life("killed", 3.0, Loop, "_move", 40)
+    found = life("killed", 0.1)
     assert numbers(found.process) == numbers(whole.process)
     assert found.run.loss.tobytes() == whole.run.loss.tobytes()
-    reports = [json.loads((tmp_path / n / "report.json").read_text()) for n in ("out", "whole")]
-    for report in reports:
-        report["run"].pop("cost", None)
+    assert found.run.final.W.tobytes() == whole.run.final.W.tobytes()
+    reports = [json.loads((tmp_path / n / "report.json").read_text()) for n in ("killed", "whole")]
     assert reports[0] == reports[1]
-    assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.suffix) == [
-        "report.html",
-        "report.json",
-        "run.nc",
-    ]
 
 
 def test_ctrl_c_ends_an_explanation_whatever_the_clock_says(tmp_path, monkeypatch):

@@ -105,8 +105,9 @@ def explain(
         end is judged, and proofs are made, of the penalised loss. Theorems, which are about
         training without it, are left out.
     seconds : float
-        Budget of each long stage; a stage that needs more is cut short or left out, which the
-        verdict says.
+        Budget of each long stage, counted in work (about the seconds of an ordinary core, within a
+        factor of three or so): the same call ends at the same place on every machine. A stage that
+        needs more is cut short or left out, which the verdict says.
     progress : bool or "auto"
         Progress display; "auto" shows it on a terminal.
     on_sentence : callable(topic, text), optional
@@ -204,12 +205,9 @@ def _gather(
     alignment = stages.run("alignment", lambda: follow_neurons(problem, net, landscape), unfollowed)
     news.announce("Directions", first_turns(landscape, alignment, net.m))
     followed = net.subset(np.arange(net.m if alignment is None else alignment.sign.size))
-    spent = [kept_in(place, f"{name}-{settings.key(problem)}") for name in ("limit", "width")]
     process = stages.run(
         "limit process",
-        lambda: predict_process(
-            problem, followed, settings.seconds, decay, spent[0], alignment=alignment
-        ),
+        lambda: predict_process(problem, followed, settings.seconds, decay, alignment=alignment),
         unfollowed,
     )
     scale = float(net.log_norms.max())
@@ -217,7 +215,7 @@ def _gather(
         news.announce("Jumps", predicted_jumps(process, scale, net.m))
     wide = stages.run(
         "infinite width",
-        lambda: predict_process(problem, None, 0.5 * settings.seconds, decay, spent[1]),
+        lambda: predict_process(problem, None, 0.5 * settings.seconds, decay),
         idle or why_no_infinite_width(problem, landscape),
     )
     optimum = stages.run("optimum", lambda: find_optimum(problem), plain or why_no_optimum(problem))

@@ -44,7 +44,7 @@ class Settings:
     ----------
     m, scale, seed : width, size and seed of the start (balanced Gaussian, over sqrt(m)).
     lr, steps : None for gradient flow; step size and number of steps of descent.
-    seconds : budget of each long stage, of processor time.
+    seconds : budget of each long stage, as work of an ordinary core.
     image_shape : rows and columns, when directions are images.
     weight_decay : lambda of the penalty (lambda/2) (|W|^2 + |a|^2).
     """

@@ -23,7 +23,7 @@ from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull
 from reluflow.explanation.unseen import OBSERVED, has_unseen
 from reluflow.gradientflow.mover import time_in_words
 from reluflow.gradientflow.solver import MOST_RTOL
-from reluflow.gradientflow.stops import Settled, Spent, Stop, Watch, loss_below, stationary
+from reluflow.gradientflow.stops import Settled, Stop, Watch, Worked, loss_below, stationary
 from reluflow.gradientflow.unlocated import Unlocated
 from reluflow.network import Network
 from reluflow.problem import Problem
@@ -286,7 +286,7 @@ def with_horizon(
         weight_decay=settings.weight_decay,
         save=plan["save"],
         max_steps=plan["max_steps"],
-        stop=Spent(settings.seconds),
+        stop=Worked(settings.seconds),
         observe=[],
         states=False,
         checkpoint=checkpoint,
@@ -324,7 +324,7 @@ def _plan(problem: Problem, m: int, settings: Settings, horizon: float) -> dict[
         # counted in work, not in seconds: the same command ends at the same place everywhere
         steps = max(int(_WIDE_WORK / (6.0 * size)), _WIDE_STEPS)
         return {**plan, "stop": stops, "kinks": False, "rtol": _WIDE_RTOL, "max_steps": steps}
-    stops += [Unlocatable(horizon), Spent(settings.seconds)]
+    stops += [Unlocatable(horizon), Worked(settings.seconds)]
     plan |= {"rtol": _FINE, "max_steps": 200_000}
     if size > _COARSE:
         stops.append(Resting(horizon))

@@ -46,7 +46,6 @@ from reluflow.optimum.stationarity import Stationarity
 from reluflow.prediction.process import JumpProcess
 from reluflow.problem import Problem
 from reluflow.runtime import Progress
-from reluflow.runtime.checkpoint import KeptFile
 from reluflow.trajectory import Trajectory
 
 T = TypeVar("T")
@@ -157,15 +156,14 @@ def predict_process(
     net: Network | None,
     seconds: float,
     weight_decay: float = 0.0,
-    checkpoint: KeptFile | None = None,
     *,
     alignment: Alignment | None = None,
 ) -> JumpProcess:
     """The limit process; Ctrl-C, which cuts it short like a budget, ends the explanation.
 
     Small data are followed to the end with all proofs. On larger ones the process comes first,
-    and the time that is left goes into proofs: what it names in ``found`` is not proved. What is
-    spent stands in ``checkpoint``, so that a killed explanation comes to the same process again.
+    and the time that is left goes into proofs: what it names in ``found`` is not proved. Budgets
+    are counted in work, so that a killed explanation comes to the same process again.
     """
     from reluflow.prediction.limit import limit
 
@@ -173,7 +171,7 @@ def predict_process(
     small = work <= PROVED_WORK
     proofs = None if small else min(seconds, PROOF_SECONDS)
     most = PROCESS_SHARE * seconds if PROVED_WORK < work <= TABLE_WORK else seconds
-    budget: dict[str, Any] = {"max_seconds": most, "seconds": proofs, "checkpoint": checkpoint}
+    budget: dict[str, Any] = {"max_seconds": most, "seconds": proofs, "counted": True}
     process = limit(problem, net, weight_decay=weight_decay, alignment=alignment, **budget)
     if process.interrupted:
         raise KeyboardInterrupt

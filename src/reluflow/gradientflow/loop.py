@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.gradientflow.mover import Mover, Snapshot, time_in_words
-from reluflow.gradientflow.stops import Spent, Stop, Threshold
+from reluflow.gradientflow.stops import Stop, Threshold
 from reluflow.problem import Problem
 from reluflow.runtime import Checkpoint, Interrupt, Progress
 from reluflow.runtime.plain import to_plain
@@ -54,9 +54,8 @@ class Loop:
         self.watches = [stop.watch(problem) for stop in stops]
         self.end, self.max_steps, self.max_seconds = end, max_steps, max_seconds
         self.checkpoint = checkpoint
-        for seconds in (max_seconds, *(stop.seconds for stop in stops if isinstance(stop, Spent))):
-            if seconds is not None:
-                checkpoint.within_budget(seconds)
+        if max_seconds is not None:
+            checkpoint.within_budget(max_seconds)
         self.log_times: list[float] = []  # of the records
         self.handovers: list[dict[str, Any]] = []
         self.remarks: list[str] = []  # of movers that handed over
@@ -244,8 +243,6 @@ class Loop:
     def pack(self, ended: Status | None = None) -> dict[str, NDArray[Any]]:
         """Everything the continuation depends on, or how the run ended."""
         mover = self.mover
-        for watch in self.watches:
-            watch.pause()
         about = {
             "mover": mover.kind,
             "cost": dict(mover.cost),

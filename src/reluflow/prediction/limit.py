@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -26,13 +25,17 @@ from reluflow.prediction.staircase import BUDGET, Plateau, Staircase, rounded_ra
 from reluflow.prediction.starts import Start, from_directions, from_infinite_width, from_network
 from reluflow.prediction.transit import remaining_loss
 from reluflow.problem import Problem
-from reluflow.runtime.budget import Clock
+from reluflow.runtime.budget import Clock, Work
 from reluflow.runtime.progress import Interrupt
 
 _AT_REST = 20.0  # relaxation times that a plateau lasts if a run is to come to rest on it
 _RESTLESS = 1000.0  # log(1/scale) beyond which a plateau is said to need a very small scale
 _ALL_NODES = 200_000  # of the search for the largest gain
+_SEARCH, _NODE = 1.5e-5, 5e-8  # work of that search and of each node, for each entry of X
+_PROGRAM = 0.1  # work of a program of cones
 _REFINED = 4_096  # nodes after which a bound that no longer decides anything is left as it is
+
+Late = Callable[[float, float], bool]  # see `_lateness`
 
 
 @check_arguments
@@ -48,6 +51,7 @@ def limit(
     max_seconds: float | None = None,
     seconds: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    counted: bool = False,
     alignment: Alignment | None = None,
 ) -> JumpProcess:
     r"""The saddle-to-saddle process of gradient flow from ``scale * net`` as scale tends to 0.
@@ -94,6 +98,10 @@ def limit(
     checkpoint : path, optional
         File that remembers what is spent of these budgets: the same call after a kill repeats what
         was decided by the clock and has the rest of them, not fresh ones. Removed at the end.
+    counted : bool
+        Count these budgets in work instead of processor time: seconds are then about those of an
+        ordinary core (within a factor of three or so), and the same call gives the same process on
+        every machine and after every kill, without a checkpoint.
     alignment : Alignment, optional
         Of :func:`reluflow.align` for the same problem and network, where it is known: neurons
         are then not followed to their first directions again.
@@ -133,7 +141,7 @@ def limit(
         from reluflow.prediction.multioutput.limit import limit as limit_of_vectors
 
         how: dict[str, Any] = {"tie": tie, "max_jumps": max_jumps, "checkpoint": checkpoint}
-        how |= {"max_seconds": max_seconds, "seconds": seconds}
+        how |= {"max_seconds": max_seconds, "seconds": seconds, "counted": counted}
         return limit_of_vectors(problem, net, **how)
     problem.check_kinks("limit")
     if not 0.0 <= real_number(tie, "tie") < 1.0:
@@ -160,12 +168,13 @@ def limit(
         "K": np.concatenate([np.zeros(0), *(unit.K for unit in start.units)]),
         "signs": start.signs,
     }
-    clock = clock_of(problem, first, {**given, "tie": tie, "weight_decay": decay}, checkpoint)
+    given |= {"tie": tie, "weight_decay": decay}
+    clock = clock_of(problem, first, given, checkpoint, counted)
     most = np.inf if max_seconds is None else max_seconds
     with Interrupt() as interrupt:
 
-        def tick() -> bool:
-            return interrupt.requested or clock.decide(lambda spent: spent > most)
+        def tick(work: float) -> bool:
+            return interrupt.requested or clock.decide(lambda spent: spent > most, work)
 
         stairs.run(max_jumps, tie, tick, quick=seconds is not None)
     process = _result(problem, start, stairs, _lateness(clock, seconds))
@@ -173,11 +182,14 @@ def limit(
     return replace(process, interrupted=interrupt.requested)
 
 
-def _lateness(clock: Clock, seconds: float | None) -> Callable[[float], bool] | None:
-    """Whether so many seconds would be too many for what is left of all; None for no end."""
+def _lateness(clock: Clock | Work, seconds: float | None) -> Late | None:
+    """``late(work, needed)``: after so much work, is what is left too little for what comes next?
+
+    None for no end.
+    """
     if seconds is None:
         return None
-    return lambda needed: clock.decide(lambda spent: spent + needed >= seconds)
+    return lambda work, needed: clock.decide(lambda spent: spent + needed >= seconds, work)
 
 
 def _checked(alignment: Any, problem: Problem, net: Network) -> Alignment | None:
@@ -196,9 +208,7 @@ def _checked(alignment: Any, problem: Problem, net: Network) -> Alignment | None
     return alignment
 
 
-def _result(
-    problem: Problem, start: Start, stairs: Staircase, late: Callable[[float], bool] | None
-) -> JumpProcess:
+def _result(problem: Problem, start: Start, stairs: Staircase, late: Late | None) -> JumpProcess:
     """The process with its ending; proofs go on until ``late`` their next step, see `_lateness`."""
     m, plateaus, jumps = len(start.signs), stairs.plateaus, stairs.jumps
     rates = np.zeros((len(plateaus), m))
@@ -232,7 +242,7 @@ def _result(
     if ending == "infinity":
         from reluflow.prediction.infinity import limit_direction
 
-        stop = (lambda: False) if late is None else (lambda: late(0.0))
+        stop = (lambda: False) if late is None else (lambda: late(_PROGRAM, 0.0))
         direction, words, settled = limit_direction(problem, networks[-1], stop)
         status += words
         found += () if settled else ("limit_direction",)
@@ -351,9 +361,7 @@ class _Ending(NamedTuple):
     found: tuple[str, ...] = ()
 
 
-def _ending(
-    problem: Problem, stairs: Staircase, losses: Array, late: Callable[[float], bool] | None
-) -> _Ending:
+def _ending(problem: Problem, stairs: Staircase, losses: Array, late: Late | None) -> _Ending:
     """How the process ends."""
     if stairs.trouble:
         code = "budget" if stairs.trouble in BUDGET else "unresolved"
@@ -388,7 +396,7 @@ def _ending(
 
 
 def _penalised_ending(
-    problem: Problem, stairs: Staircase, losses: Array, late: Callable[[float], bool] | None
+    problem: Problem, stairs: Staircase, losses: Array, late: Late | None
 ) -> _Ending:
     """How the process ends with weight decay: a further neuron gains what is beyond the decay."""
     small, decay = 10.0 * NO_RATE * stairs.unit, stairs.decay
@@ -413,19 +421,21 @@ def _penalised_ending(
     return _Ending("spurious", words, value, bound, () if best.exact else ("gain",))
 
 
-def _gain(problem: Problem, pull: Array, small: float, late: Callable[[float], bool]) -> MaxG:
+def _gain(problem: Problem, pull: Array, small: float, late: Late) -> MaxG:
     """The largest rate of a further neuron, the search widened while that can decide something.
 
     Ascent finds a value at once, branch and bound tightens the bound. With a value above ``small``
     or a bound below it the end is decided, and only a short search goes on from there.
     """
     nodes = 64
+
+    def work(nodes: int) -> float:
+        return (_SEARCH + _NODE * nodes) * problem.X.size
+
     while True:
-        began = time.thread_time()
         best = max_G(problem, pull, budget=nodes)
-        took = time.thread_time() - began
         decided = best.value > small or best.upper_bound <= small
         most = _REFINED if decided else _ALL_NODES
-        if best.exact or nodes >= most or late(4.0 * took):
+        if best.exact or nodes >= most or late(work(best.nodes), work(4 * nodes)):
             return best
         nodes = min(4 * nodes, _ALL_NODES)

@@ -11,7 +11,6 @@ of neurons to reach :math:`\beta = 0`, at :math:`\tau = -A/g`, jumps; in real ti
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from reluflow.arrays import Array, Indices, Mask, Sides
 from reluflow.prediction.arrival import ON
 from reluflow.prediction.balance import BELOW, Shrunk
 from reluflow.prediction.crew import NO_RATE, Crew, Settled
+from reluflow.prediction.spending import JUMP, Tick, step_work
 from reluflow.prediction.transit import STOPPED, Transit, transit
 from reluflow.problem import Problem
 
@@ -132,9 +132,7 @@ class Staircase:
         self.shrunk: list[Shrunk] = []
         self._note_plateau(0.0, relaxation)
 
-    def run(
-        self, max_jumps: int, tie: float, tick: Callable[[], bool], quick: bool = False
-    ) -> None:
+    def run(self, max_jumps: int, tie: float, tick: Tick, quick: bool = False) -> None:
         """Jump until nobody grows, ``max_jumps`` is reached or ``tick`` says stop.
 
         ``quick`` lets phases end early on the way to infinity, see `transit`.
@@ -144,7 +142,7 @@ class Staircase:
             if not group:
                 self._note_shrunk(np.inf)
                 return
-            if tick():
+            if tick(JUMP * step_work(self.rest, len(self.active) + len(self.dormant))):
                 self.trouble = STOPPED
                 return
             self._jump(group, gap, tick, quick)
@@ -165,7 +163,7 @@ class Staircase:
         group.sort(key=lambda u: -u.g)
         return group, gap
 
-    def _jump(self, group: list[Unit], gap: float, tick: Callable[[], bool], quick: bool) -> None:
+    def _jump(self, group: list[Unit], gap: float, tick: Tick, quick: bool) -> None:
         lead = group[0]
         tau, C = max(-lead.A / lead.g, self.tau), -lead.constant / lead.g
         self._note_shrunk(tau)

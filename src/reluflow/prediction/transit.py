@@ -13,7 +13,6 @@ need no events of their own. Step doubling controls the error and the difference
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,6 +35,7 @@ from reluflow.prediction.crew import Crew, Settled
 from reluflow.prediction.infinity import outlook
 from reluflow.prediction.large import ENTRIES
 from reluflow.prediction.smooth import smooth_leg
+from reluflow.prediction.spending import ARRIVAL, LEG, Tick, step_work
 from reluflow.problem import Problem
 
 EPS = float(np.finfo(np.float64).eps)
@@ -218,7 +218,7 @@ def transit(
     *,
     tol: float = 1e-5,
     max_steps: int = 100_000,
-    tick: Callable[[], bool] = lambda: False,
+    tick: Tick = lambda _: False,
     quick: bool = False,
 ) -> Transit:
     """Follow a crew from the clock time ``start`` to its next critical point.
@@ -236,7 +236,7 @@ def transit(
     max_steps : int
         Steps before the phase is given up.
     tick : callable
-        Called now and then; True gives up.
+        Called now and then with the work since the last call; True gives up.
     quick : bool
         Whether neurons on their way to infinity may be left there early (margin losses), see
         `_Divergence`.
@@ -251,10 +251,14 @@ def transit(
         looks, tol = 2, _COARSER * tol
     divergence = _Divergence(crew.n_active)
     loudest, checked = np.abs(crew.problem.pull).max(), 0
+    each, steps = step_work(crew.problem, len(crew.V)), 0  # work, in steps, since the last look
     for step in range(1, max_steps + 1):
-        if step % looks == 0 and tick():
-            return _give_up(crew, c, t, STOPPED)
+        if step % looks == 0:
+            if tick(steps * each):
+                return _give_up(crew, c, t, STOPPED)
+            steps = 0
         if same >= patience:
+            steps += LEG
             leg = smooth_leg(crew, 3.0 * (t - start))
             same, patience = 0, min(2 * patience, _CALM_AT_MOST)
             if leg is not None:
@@ -266,6 +270,7 @@ def transit(
         fine = max(_FINEST, tol * min(1.0, max(1e-4, 100.0 * np.abs(c).max() / loudest)))
         while True:
             new, error = _step(crew, c, h)
+            steps += 1
             if error <= fine or h < 1e-12 / unit:
                 break
             h *= max(0.2, 0.9 * (fine / error) ** (1 / 3)) if np.isfinite(error) else 0.1
@@ -284,6 +289,7 @@ def transit(
             if quick and not crew.decay:
                 divergence.look(crew.acting, c, t - start)
                 growing = divergence.samples(crew.acting, c, t - start)
+            steps += ARRIVAL
             done = arrival(crew, c, divergence.lasts, growing)
             if done is not None:
                 certain = divergence.certain or not divergence.lasts

@@ -1,4 +1,4 @@
-"""Seconds spent, and what was decided by them, across kills."""
+"""Budgets: seconds spent, and what was decided by them, across kills; or work that is counted."""
 
 from __future__ import annotations
 
@@ -38,8 +38,11 @@ class Clock:
         self._before = float(state.get("seconds", 0.0))
         self._looks, self._began = 0, time.thread_time()
 
-    def decide(self, late: Callable[[float], bool]) -> bool:
-        """Whether it is late, ``late(seconds spent)``; as it was decided before a kill."""
+    def decide(self, late: Callable[[float], bool], work: float = 0.0) -> bool:
+        """Whether it is late, ``late(seconds spent)``; as it was decided before a kill.
+
+        ``work`` is for who counts it, see `Work`.
+        """
         look = self._looks
         self._looks += 1
         if look < self._paid:
@@ -66,3 +69,25 @@ class Clock:
             self.saved.write(self._state(spent))
         else:
             self.saved.end(lambda: self._state(spent))
+
+
+class Work:
+    """A budget in work instead of time: it ends at the same place on every machine.
+
+    Nothing is to be remembered across kills, since the same work is counted again.
+    """
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+
+    def decide(self, late: Callable[[float], bool], work: float = 0.0) -> bool:
+        """Whether it is late, ``late(seconds spent)``.
+
+        ``work`` has been done since the last look: seconds that it takes an ordinary core, by a
+        formula in the sizes of the data, not by a clock.
+        """
+        self.spent += work
+        return late(self.spent)
+
+    def end(self, interrupted: bool = False) -> None:
+        """Nothing is kept."""

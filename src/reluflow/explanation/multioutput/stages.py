@@ -9,7 +9,6 @@ import numpy as np
 
 from reluflow.claims.certify import certify
 from reluflow.claims.compare import compare
-from reluflow.explanation.files import kept_in
 from reluflow.explanation.multioutput.end import least_margin, train_on
 from reluflow.explanation.multioutput.explanation import VectorExplanation
 from reluflow.explanation.multioutput.quantities import confusion, errors, separations
@@ -70,7 +69,7 @@ def explain_vectors(
     key = settings.key(problem)
     process = stages.run(
         "limit process",
-        lambda: predict(problem, net, landscape, settings, kept_in(place, f"limit-{key}")),
+        lambda: predict(problem, net, landscape, settings),
         idle or ("" if problem.X.size <= PREDICTED else UNFOLLOWED),
     )
     if process is not None and not process.n_jumps:
@@ -131,14 +130,11 @@ def follow(problem: Problem, net: Network, landscape: VectorExtremals) -> Vector
 
 
 def predict(
-    problem: Problem,
-    net: Network,
-    landscape: VectorExtremals,
-    settings: Settings,
-    checkpoint: KeptFile | None = None,
+    problem: Problem, net: Network, landscape: VectorExtremals, settings: Settings
 ) -> VectorProcess:
     """The first jumps of this start; on large data of infinite width, the directions found.
 
+    Their budget is counted in work, so that a killed explanation comes to the same jumps again.
     Ctrl-C ends the explanation.
     """
     start = net
@@ -147,7 +143,7 @@ def predict(
         V, A = landscape.vectors[tops], landscape.outer[tops]
         start = Network(V, A, leak=problem.leak, bias=problem.bias)
     budget = PREDICTION * settings.seconds
-    process = limit(problem, start, max_jumps=JUMPS, max_seconds=budget, checkpoint=checkpoint)
+    process = limit(problem, start, max_jumps=JUMPS, max_seconds=budget, counted=True)
     if process.interrupted:
         raise KeyboardInterrupt
     return process
@@ -196,6 +192,7 @@ def simulate(
         horizon = max(horizon, 2.0 * float(jumps[-1]))
     if settings.lr is None and net.m * problem.n <= LOCATED:
         from reluflow.gradientflow.flow import flow
+        from reluflow.gradientflow.stops import Worked
 
         return flow(
             problem,
@@ -204,7 +201,7 @@ def simulate(
             save=every(horizon / RECORDS),
             observe=observe,
             states=RECORDS * net.m * (problem.d + problem.K) * 8 <= STATE_BYTES,
-            max_seconds=settings.seconds,
+            stop=Worked(settings.seconds),
             checkpoint=checkpoint,
         )
     from reluflow.descent.descend import descend

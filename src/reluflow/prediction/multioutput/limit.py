@@ -27,6 +27,7 @@ def limit(
     max_seconds: float | None = None,
     seconds: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    counted: bool = False,
 ) -> VectorProcess:
     """The process of small starts with several outputs: see :func:`reluflow.limit`.
 
@@ -47,12 +48,12 @@ def limit(
     stairs = Staircase(problem, units, net.m, relaxation)
     given = {"tie": tie, "max_jumps": max_jumps, "max_seconds": max_seconds, "seconds": seconds}
     first = {"W": net.W, "a": net.a, "ls": net.log_factors}
-    clock = clock_of(problem, first, given, checkpoint)
+    clock = clock_of(problem, first, given, checkpoint, counted)
     budget = min(np.inf if each is None else each for each in (max_seconds, seconds))
     with Interrupt() as interrupt:
 
-        def tick() -> bool:
-            return interrupt.requested or clock.decide(lambda spent: spent > budget)
+        def tick(work: float) -> bool:
+            return interrupt.requested or clock.decide(lambda spent: spent > budget, work)
 
         stairs.run(max_jumps, tie, tick)
     process = _result(problem, stairs, view)

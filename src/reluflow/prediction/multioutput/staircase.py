@@ -11,7 +11,6 @@ While such neurons are dormant with values :math:`s_1 > s_2` of P M their offset
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +24,7 @@ from reluflow.landscape.multioutput import SAME, Rides, cone_matrix, ride, sides
 from reluflow.network import Network
 from reluflow.prediction.multioutput.phase import Phase
 from reluflow.prediction.multioutput.transit import STOPPED, Transit, transit
+from reluflow.prediction.spending import JUMP, Tick, step_work
 from reluflow.problem import Problem
 
 NO_RATE = 1e-10  # rates below this times sum_k |c_k||x_k| are zero
@@ -67,14 +67,15 @@ class Staircase:
         self.jumps: list[dict[str, Any]] = []
         self._note(0.0, relaxation)
 
-    def run(self, max_jumps: int, tie: float, tick: Callable[[], bool]) -> None:
+    def run(self, max_jumps: int, tie: float, tick: Tick) -> None:
         """Jump until nobody grows, the budget is spent or ``tick`` says stop."""
         while not self.trouble:
             growing = [u for u in self.dormant if u.g > NO_RATE * self.unit]
             next_one = min((max(-u.A / u.g, self.tau) for u in growing), default=np.inf)
             if self._part_before(next_one) or not growing:
                 return
-            if len(self.jumps) >= max_jumps or tick():
+            work = JUMP * step_work(self.problem, len(self.active) + len(self.dormant))
+            if len(self.jumps) >= max_jumps or tick(work):
                 self.trouble = STOPPED
                 return
             when = np.array([max(-u.A / u.g, self.tau) for u in growing])
@@ -101,7 +102,7 @@ class Staircase:
         )
         return True
 
-    def _jump(self, group: list[Unit], tau: float, gap: float, tick: Callable[[], bool]) -> None:
+    def _jump(self, group: list[Unit], tau: float, gap: float, tick: Tick) -> None:
         for u in self.dormant:
             u.q += u.closing * (tau - self.tau)
         for u in self.active:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from reluflow.prediction.multioutput.rest import (
     runaway,
 )
 from reluflow.prediction.multioutput.smooth import smooth_leg
+from reluflow.prediction.spending import ARRIVAL, LEG, Tick, step_work
 
 CALM, CALM_AT_MOST = 12, 150  # steps without a kink after which the stretch ahead is smooth
 LARGE = 1e5  # n d K beyond which steps are coarse: kinks are many there, and each is small
@@ -50,11 +50,12 @@ class Transit(NamedTuple):
 
 
 def transit(
-    phase: Phase, start: float, rate: float, tick: Callable[[], bool], max_steps: int = 20_000
+    phase: Phase, start: float, rate: float, tick: Tick, max_steps: int = 20_000
 ) -> Transit:
     """Follow neurons from the clock time ``start`` to the next critical point, or far out.
 
-    ``rate`` is that at which the jumping group grows at first.
+    ``rate`` is that at which the jumping group grows at first; ``tick``, called now and then with
+    the work since the last call, gives up where it is true.
     """
     problem = phase.problem
     unit = problem.total_pull
@@ -62,10 +63,14 @@ def transit(
     t, h, C = start, 0.05 / unit, phase.pull()
     trail, tried = [(t, float(problem.value(phase.outputs())))], np.inf
     calm, patience, sides, since = 0, CALM, phase.U[: phase.n_active], np.inf
+    each, steps = step_work(problem, len(phase.log)), 0  # work, in steps, since the last look
     for step in range(1, max_steps + 1):
-        if step % LOOK == 0 and tick():
-            return _stopped(phase, t, C, STOPPED)
+        if step % LOOK == 0:
+            if tick(steps * each):
+                return _stopped(phase, t, C, STOPPED)
+            steps = 0
         if calm >= patience and tol == FINE:
+            steps += LEG
             leg = smooth_leg(phase, 3.0 * (t - start))
             calm, patience = 0, min(2 * patience, CALM_AT_MOST)
             if leg is not None:
@@ -76,6 +81,7 @@ def transit(
                 t, C, tried = t + way[-1][0], phase.pull(), np.inf
         while True:
             new, error = doubled_step(phase, C, h)
+            steps += 1
             if error <= tol or h < 1e-12 / unit:
                 break
             h *= max(0.2, 0.9 * (tol / error) ** (1 / 3)) if np.isfinite(error) else 0.1
@@ -94,7 +100,9 @@ def transit(
         if (speed < 0.1 * unit and speed < 0.7 * tried) or step % 100 == 0:
             tried = speed
             rest = critical_point(phase.part(slice(k), k))
+            steps += ARRIVAL
             if rest is not None:
+                steps += LEG
                 phase, t, done = _tail(phase, t, rest, trail)
                 if done is not None:
                     return _arrive(phase, t, done, trail)
