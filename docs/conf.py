@@ -38,6 +38,12 @@ suppress_warnings = ["config.cache"]  # functions in the gallery's settings cann
 nitpicky = False
 
 autosummary_generate = True
+# pages whose names differ in case alone would be one file on some machines
+autosummary_filename_map = {
+    f"reluflow.{name}": f"reluflow.{name}-class"
+    for name in ("KKT", "Drift", "Phases", "Ridge", "Stationarity")
+}
+smartquotes_action = "q"  # the dashes of options stay
 templates_path = ["_templates"]
 autodoc_typehints = "none"  # numpydoc sections have them in words
 numpydoc_show_class_members = False
@@ -54,7 +60,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # its page would load scripts from elsewhere
     "abort_on_example_error": True,
     "plot_gallery": "True",
-    "reference_url": {"reluflow": None},
+    "capture_repr": ("_repr_html_",),  # not "<Axes: ...>" below a picture
     "doc_module": ("reluflow",),
     "backreferences_dir": "_made/backreferences",
     "copyfile_regex": r".*\.csv",
@@ -66,6 +72,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_sidebars = {"index": [], "start": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "reluflow"},

@@ -15,6 +15,7 @@ from numpydoc.validate import validate
 import reluflow
 import reluflow.estimators
 import reluflow.plot
+import reluflow.torch
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -23,12 +24,16 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(reluflow.__path__, "reluflow.")
     if not module.name.startswith("reluflow.kernels")
 )
-# everything that is importable from these
+# everything that is importable from these, and the losses
 PUBLIC = [
     f"{module.__name__}.{name}"
     for module in (reluflow, reluflow.plot, reluflow.estimators, reluflow.datasets)
     for name in module.__all__
     if callable(getattr(module, name))
+] + [
+    f"reluflow.losses.{name}"
+    for name, thing in vars(reluflow.losses).items()
+    if inspect.isclass(thing) and issubclass(thing, reluflow.Loss)
 ]
 LEFT_OUT = set(
     tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["numpydoc_validation"]["checks"]
@@ -44,6 +49,16 @@ def test_examples_in_docstrings(name):
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_docstrings_are_numpydoc(name):
+    hold_to_numpydoc(name)
+
+
+def test_docstrings_of_the_pytorch_side_are_numpydoc():
+    pytest.importorskip("torch")
+    for name in reluflow.torch.__all__:
+        hold_to_numpydoc(f"reluflow.torch.{name}")
+
+
+def hold_to_numpydoc(name):
     """Every check of numpydoc but those that pyproject.toml leaves out with a reason."""
     found = [code for code, _ in validate(name)["errors"]]
     thing = pkgutil.resolve_name(name)
@@ -53,10 +68,11 @@ def test_docstrings_are_numpydoc(name):
 
 
 def fields_are_documented(thing):
-    """Whether every argument of a class is among the attributes that it or a base documents."""
+    """Whether every argument of a class is documented by it or a base, as such or as attribute."""
     told = set()
     for base in inspect.getmro(thing):
-        for row in NumpyDocString(inspect.cleandoc(base.__doc__ or ""))["Attributes"]:
+        text = NumpyDocString(inspect.cleandoc(base.__doc__ or ""))
+        for row in text["Parameters"] + text["Attributes"]:
             # without a type numpydoc takes several names for one
             told |= {part.strip() for part in f"{row.name}, {row.type}".split(",")}
     return {name for name in inspect.signature(thing).parameters if name[0] != "_"} <= told
@@ -77,6 +93,12 @@ def test_the_validation_of_docstrings_can_fail():
     assert not fields_are_documented(Bare)
     assert "PR01" not in LEFT_OUT
     assert "PR02" not in LEFT_OUT
+
+
+def test_every_public_name_is_in_the_reference():
+    page = (ROOT / "docs/reference/api.rst").read_text()
+    listed = set(re.findall(r"^   (\w+)$", page, flags=re.M))
+    assert listed >= {name.rpartition(".")[2] for name in PUBLIC} | set(reluflow.torch.__all__)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -105,6 +127,33 @@ def test_terms_of_reports_are_in_the_glossary_of_the_site():
     page = (ROOT / "docs/glossary.md").read_text()
     told = set(re.findall(r"^(\S.*)\n  \S", page, flags=re.M))
     assert set(GLOSSARY) <= told, set(GLOSSARY) - told
+
+
+def test_the_page_on_adding_things_runs():
+    from reluflow.claims.claim import REGISTRY
+    from reluflow.claims.verdict import Status
+    from reluflow.papers.figure import FIGURES
+
+    before, drawn = set(REGISTRY), set(FIGURES)
+    page = (ROOT / "docs/adding.md").read_text()
+    made = {"__name__": "adding"}
+    try:
+        for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+            exec(compile(block, "adding.md", "exec"), made)
+        assert set(REGISTRY) - before == {"KEY-L1", "KEY-F1"}
+        check = REGISTRY["KEY-L1"]
+        evidence = check.example(seed=0, **check.sizes["quick"])
+        assert not evidence.missing(check.needs)
+        assert all(test(evidence).ok for test in check.given)
+        assert check.check(evidence).status is Status.HOLDS
+        (look,) = FIGURES["KEY", "F1"].make(**check.sizes["quick"]).seen
+        assert look.status is Status.HOLDS
+        problem = made["right_angle"]()
+        assert reluflow.max_G(problem).value == pytest.approx(problem.known["rate"], rel=1e-12)
+    finally:
+        for registry, known in ((REGISTRY, before), (FIGURES, drawn)):
+            for key in set(registry) - known:
+                del registry[key]
 
 
 def paper_rows():

@@ -56,3 +56,5 @@ def test_coverage_is_of_all_but_kernels():
     recipe = (ROOT / "Makefile").read_text().partition("\ncoverage:")[2].partition("\n\n")[0]
     assert [mark in recipe for mark in ('-m "not slow and not nightly"', "-m slow")] == [True, True]
     assert recipe.rstrip().endswith("coverage report --ignore-errors")
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    assert "- run: make coverage" in workflow

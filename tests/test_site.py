@@ -12,7 +12,9 @@ SCRIPTS = sorted(
     [*(ROOT / "docs/tutorials").glob("tutorial_*.py"), *(ROOT / "docs/gallery").glob("plot_*.py")]
 )
 README = ROOT / "README.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+FENCED = re.compile(r"```python\n(.*?)```", flags=re.DOTALL)
+PAGES = [README, ROOT / "docs/start.md"]
+BLOCKS = [block for page in PAGES for block in FENCED.findall(page.read_text())]
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e-?\d+)?")
 
 
@@ -71,13 +73,13 @@ def promised(block):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(len(BLOCKS)))
-def test_readme_prints_the_numbers_it_shows(block, tmp_path, monkeypatch):
+def test_pages_print_the_numbers_they_show(block, tmp_path, monkeypatch):
     """A number in the comment behind a print is in what that line prints, to its last digit."""
     monkeypatch.chdir(tmp_path)
     if "torch" in BLOCKS[block]:
         pytest.importorskip("torch")
     printed = Printed()
-    exec(compile(BLOCKS[block], "README.md", "exec"), {"print": printed})
+    exec(compile(BLOCKS[block], "page", "exec"), {"print": printed})
     compare(BLOCKS[block], printed)
 
 
@@ -107,9 +109,10 @@ def test_every_print_says_which_numbers_to_expect(text):
 
 def test_every_block_of_the_readme_is_run():
     """Fenced blocks are Python; commands are indented, and tests/test_docs.py knows them."""
-    fences = re.findall(r"^```(\w*)$", README.read_text(), flags=re.M)
-    assert fences == ["python", ""] * len(BLOCKS)
-    assert len(BLOCKS) >= 4
+    text = README.read_text()
+    fences = re.findall(r"^```(\w*)$", text, flags=re.M)
+    assert fences == ["python", ""] * len(FENCED.findall(text))
+    assert len(fences) >= 8
 
 
 def test_a_number_that_is_not_printed_is_noticed():

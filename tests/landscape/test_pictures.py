@@ -98,9 +98,9 @@ def test_neurons_by_angle_norm_and_sign():
     ax = neurons(net, THREE)
     cloud = ax.collections[0]
     assert np.allclose(cloud.get_offsets(), [[0.0, 1.0], [np.pi / 2, 2.0], [0.0, 0.0]])
-    red, violet = cloud.get_facecolors()[1], cloud.get_facecolors()[0]
+    red, blue = cloud.get_facecolors()[:2]
     assert red[0] > red[2]
-    assert violet[2] > violet[1]
+    assert blue[2] > blue[0]
     assert np.allclose(cloud.get_facecolors()[2][:3], 0.0)
     assert ax.get_rorigin() < 0 == ax.get_rmin()  # the inner circle is norm 0
     assert len(ax.get_yticklabels()) == 0

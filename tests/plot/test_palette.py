@@ -1,15 +1,31 @@
 """Colours are seen on light and dark pages, and told apart by those who do not see all hues."""
 
+import re
+from importlib.resources import files
 from itertools import combinations
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from reluflow import align, datasets, descend, every, flow, initialize, limit, max_margin, plot
+from reluflow import (
+    Network,
+    align,
+    datasets,
+    descend,
+    every,
+    flow,
+    initialize,
+    limit,
+    max_margin,
+    plot,
+)
 from reluflow.plot import palette
+from reluflow.plot.figures import samples_panel
+from reluflow.plot.panels import boundary_panel
 from reluflow.plot.render import to_svg
-from reluflow.plot.traces import Line, Panel
+from reluflow.plot.traces import Image, Line, Panel, Points
 
 NAMES = ("VIOLET", "RED", "GREEN", "BLUE", "ORANGE", "GREY")
 COLOURS = {name: getattr(palette, name) for name in NAMES}
@@ -141,9 +157,58 @@ def test_what_a_legend_names_can_be_seen_on_both_papers(shown):
                 assert contrast(colour, paper) >= CONTRAST, (name, label, colour)
 
 
-def test_dark_styles_turn_ink_to_white():
-    import matplotlib
+def colours_of_css(block):
+    return dict(re.findall(r"--rf-(\w+): (#[0-9a-f]{6})", block))
 
+
+def test_the_studio_has_the_colours_of_pictures():
+    """Of the palette's colours the one with the same meaning is the nearest in hue."""
+    style = (files("reluflow") / "playback/static/studio.css").read_text()
+    looks = [
+        found
+        for block in re.findall(r"\{([^{}]*)\}", style)
+        if "plus" in (found := colours_of_css(block))
+    ]
+    assert len(looks) == 3  # light, dark by the system, dark by choice
+    meant = {
+        "plus": "POSITIVE",
+        "minus": "NEGATIVE",
+        "predicted": "PREDICTED",
+        "point": "DATA",
+    }
+    for look in looks:
+        for name, meaning in meant.items():
+            hue = lab(linear(look[name]))[1:]
+            near = min(
+                (n for n in NAMES if n != "GREY"),
+                key=lambda n: -cosine(hue, lab(linear(COLOURS[n]))[1:]),
+            )
+            assert COLOURS[near] == getattr(palette, meaning), (name, look[name], near)
+
+
+def cosine(one, other):
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_positive_is_red_for_neurons_classes_and_the_function():
+    plus, minus = to_rgb(palette.RED), to_rgb(palette.BLUE)
+    xor = datasets.symmetric_xor()
+    net = Network(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0]))
+    drawn = plot.neurons(net).collections[0].get_facecolors()
+    assert [tuple(row[:3]) for row in drawn] == [plus, minus]
+    for panel in (boundary_panel(net, xor), samples_panel(xor)):
+        named = {t.label: t.color for t in panel.traces if isinstance(t, Points) and t.label}
+        assert {name[-2:]: to_rgb(colour) for name, colour in named.items()} == {
+            "+1": plus,
+            "-1": minus,
+        }
+    image = next(t for t in boundary_panel(net, xor).traces if isinstance(t, Image))
+    high, low = (matplotlib.colormaps[image.colors](end)[:3] for end in (1.0, 0.0))
+    assert high[0] > high[2]
+    assert low[2] > low[0]
+
+
+def test_dark_styles_turn_ink_to_white():
     panel = Panel([Line([0, 1], [0, 1], "ink", "black")], legend="best")
     with matplotlib.rc_context({"text.color": "white", "axes.facecolor": "black"}):
         from reluflow.plot.render import draw

@@ -19,9 +19,8 @@ from reluflow.plot.curves import (
     margins_panel,
 )
 from reluflow.plot.images import directions_picture
+from reluflow.plot.palette import GREEN, INK, NEGATIVE, ORANGE, POSITIVE
 from reluflow.plot.traces import (
-    NEGATIVE,
-    POSITIVE,
     Image,
     Line,
     Panel,
@@ -164,7 +163,7 @@ def _with_unseen(e: Explanation, run: Trajectory, panel: Panel) -> Panel:
     """The loss on unseen rows beside the loss."""
     if e.unseen is None or not e.unseen.loss.size:
         return panel
-    line = Line(clock_of(run)[0], e.unseen.loss, "loss on unseen rows", "tab:green", width=1.8)
+    line = Line(clock_of(run)[0], e.unseen.loss, "loss on unseen rows", GREEN, width=1.8)
     top = panel.ylim and (panel.ylim[0], max(panel.ylim[1], 1.05 * float(e.unseen.loss.max())))
     return replace(panel, traces=[*panel.traces, line], ylim=top, legend="below")
 
@@ -177,7 +176,7 @@ def _unseen_score(e: Explanation, u: Unseen, run: Trajectory) -> Panel:
         Rule(float(level or 0.0), "y", "" if i else "predicted plateau", color="0.6", dash=":")
         for i, level in enumerate(levels)
     ]
-    traces.append(Line(clock_of(run)[0], u.score, title, "tab:green", width=2.0))
+    traces.append(Line(clock_of(run)[0], u.score, title, GREEN, width=2.0))
     panel = replace(loss_panel(run), traces=traces, title=title, legend="below" if levels else "")
     label = "share" if u.classes else "root mean square error"
     high = 1.02 if u.classes else 1.05 * float(u.score.max())
@@ -212,11 +211,11 @@ def _circle(e: Explanation) -> Panel:
     """G against the angle, with its critical points."""
     angle = np.linspace(-np.pi, np.pi, 721)
     height = G(e.problem, np.column_stack([np.cos(angle), np.sin(angle)]))
-    traces: list[Trace] = [Rule(0.0, "y"), Line(np.degrees(angle), height, color="tab:blue")]
+    traces: list[Trace] = [Rule(0.0, "y"), Line(np.degrees(angle), height, color=INK)]
     for kind, marker, colour, name in (
         ("max", "^", POSITIVE, "maximum"),
         ("min", "v", NEGATIVE, "minimum"),
-        ("saddle", "D", "darkorange", "saddle"),
+        ("saddle", "D", ORANGE, "saddle"),
     ):
         rows = e.landscape.of_kind(kind)
         if rows.size:

@@ -17,7 +17,7 @@ from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
 from reluflow.plot.curves import clock_of, loss_panel
-from reluflow.plot.palette import RED
+from reluflow.plot.palette import SIMULATED
 from reluflow.plot.panels import (
     boundary_panel,
     extent_of,
@@ -186,7 +186,7 @@ def _left(run: Trajectory, records: NDArray[np.intp]) -> Callable[[int], Panel]:
     x = np.clip(x, *(curve.xlim or (x[0], x[-1])))
 
     def loss(i: int) -> Panel:
-        dot = Points(x[i : i + 1], run.loss[i : i + 1], color=RED, size=50, clip=False)
+        dot = Points(x[i : i + 1], run.loss[i : i + 1], color=SIMULATED, size=50, clip=False)
         return replace(curve, traces=[*curve.traces, dot], legend="")
 
     return loss

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
-from reluflow.plot.palette import BLUE, GREY, PREDICTED, cycle_colour
+from reluflow.plot.palette import GREY, PREDICTED, SIMULATED, cycle_colour
 from reluflow.plot.panels import boundary_panel, function_panel, has_boundary, neurons_panel
 from reluflow.plot.render import make_folder, write_picture
 from reluflow.plot.traces import (
@@ -115,7 +115,7 @@ def loss_panel(
             Rule(float(level), "y", "predicted plateau" if i == 0 else "", color=GREY, dash=":")
             for i, level in enumerate(process.losses)
         ]
-    traces.append(Line(x, run.loss, "loss", BLUE, width=2.2))
+    traces.append(Line(x, run.loss, "loss", SIMULATED, width=2.2))
     positive = run.loss[run.loss > 0]
     scale = "log" if margin and positive.size else "linear"
     top = 1.05 * float(run.loss.max()) if scale == "linear" else None
@@ -147,7 +147,7 @@ def _title(title: str, shown: int, m: int) -> str:
 def log_norms_panel(
     run: Trajectory, process: JumpProcess | None = None, *, log_scale: float | None = None
 ) -> Panel:
-    """log10 of every |w_j|; violet positive outer weights, red negative ones.
+    """log10 of every |w_j|; red positive outer weights, blue negative ones.
 
     With several outputs a neuron has the colour of the output it adds most to.
 
@@ -233,7 +233,7 @@ def stable_rank_panel(run: Trajectory) -> Panel:
     x, _ = clock_of(run)
     rank = observable_of(run, "stable_rank")
     top = max(2.0, 1.08 * float(np.nanmax(rank)))
-    curve = Line(x, rank, color=BLUE, width=2.0)
+    curve = Line(x, rank, color=SIMULATED, width=2.0)
     return Panel([curve], "stable rank of W", ylabel="stable rank", ylim=(0.9, top), **_axis(run))
 
 
@@ -251,7 +251,7 @@ def margins_panel(run: Trajectory) -> Panel:
     margin = observable_of(run, "normalized_margin")
     traces: list[Trace] = [
         Rule(0.0, "y"),
-        Line(x, margin, "network", BLUE, width=2.0),
+        Line(x, margin, "network", SIMULATED, width=2.0),
     ]
     return Panel(traces, "normalised margin", ylabel="min y f / |theta|²", **_axis(run))
 

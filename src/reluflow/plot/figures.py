@@ -17,7 +17,16 @@ from reluflow.landscape.align import Alignment
 from reluflow.landscape.extremal import ExtremalVectors, extremal_vectors
 from reluflow.network import Network
 from reluflow.plot.curves import clock_of, cosines_panel, log_norms_panel, loss_panel, margins_panel
-from reluflow.plot.palette import GREEN, GREY, NEGATIVE, NEUTRAL, ORANGE, POSITIVE, SIMULATED
+from reluflow.plot.palette import (
+    GREEN,
+    GREY,
+    NEGATIVE,
+    NEUTRAL,
+    ORANGE,
+    POSITIVE,
+    SIMULATED,
+    VIOLET,
+)
 from reluflow.plot.panels import (
     MANY,
     Extent,
@@ -371,9 +380,7 @@ def margins(
     panel = margins_panel(run)
     named = best if isinstance(best, Mapping) else {} if best is None else {"": best}
     levels: list[Trace] = []
-    for (name, given), colour in zip(
-        named.items(), (ORANGE, POSITIVE, NEGATIVE, GREY), strict=False
-    ):
+    for (name, given), colour in zip(named.items(), (ORANGE, GREEN, VIOLET, GREY), strict=False):
         level, usual = _margin_level(given, run.problem.leak)
         levels.append(Rule(level, "y", str(name) or usual, color=colour, dash="--"))
     if levels:
@@ -464,7 +471,7 @@ def samples_panel(problem: Problem, most: int = 5000) -> Panel:
         return Panel([points], title, names[0], problem.label_name)
     traces: list[Trace] = []
     if np.isin(y, (-1.0, 1.0)).all():
-        for label, colour, marker in ((1.0, NEGATIVE, "o"), (-1.0, SIMULATED, "s")):
+        for label, colour, marker in ((1.0, POSITIVE, "o"), (-1.0, NEGATIVE, "s")):
             rows = y == label
             if rows.any():
                 name = problem.class_name(label)

@@ -9,7 +9,7 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
-from reluflow.plot.palette import BLUE, GREY, ORANGE, RED
+from reluflow.plot.palette import GREY, ORANGE, SIMULATED
 from reluflow.plot.traces import (
     DATA,
     HYPERPLANES,
@@ -27,7 +27,6 @@ from reluflow.problem import Problem
 Extent = tuple[float, float, float, float]
 
 MANY = 20_000  # neurons drawn at most; more are thinned and the title says so
-_PLUS, _MINUS = RED, BLUE
 _LEVELS = 11  # of f in the picture of a decision boundary
 _RIM = 1.12  # radius of the rim, in units of the largest norm shown
 
@@ -68,7 +67,7 @@ def function_panel(
         beta = np.linalg.lstsq(problem.X, problem.y, rcond=None)[0]
         fit = beta[0] * grid + beta[1] * problem.bias
         traces.append(Line(grid, fit, "least squares", ORANGE, "--", 1.5))
-    traces.append(Line(grid, net(grid[:, None]), "network", BLUE, width=2.0))
+    traces.append(Line(grid, net(grid[:, None]), "network", SIMULATED, width=2.0))
     traces.append(Points(x, problem.y, "data", DATA, size=36))
     return Panel(
         traces, title, name, "f(x)", xlim=(float(low), float(high)), ylim=ylim, legend=legend
@@ -86,8 +85,8 @@ def neurons_panel(
 ) -> Panel:
     """Inner weights in the plane by angle and norm, as in Figure 2 of [BF24]_.
 
-    The inner circle is norm 0, so that the angles of small neurons can be seen. Violet: positive
-    outer weight, red: negative, black: zero. With a problem, + marks the direction of each sample
+    The inner circle is norm 0, so that the angles of small neurons can be seen. Red: positive
+    outer weight, blue: negative, black: zero. With a problem, + marks the direction of each sample
     at the rim and dashed rays its hyperplane.
 
     Parameters
@@ -259,7 +258,7 @@ def boundary_panel(
         levels = np.linspace(-size, size, _LEVELS + 1)
         traces.append(Image(f, extent, levels.tolist(), "RdBu_r", origin="lower"))
         traces += _zero_line(x, y, f)
-    for label, colour, marker in ((1.0, _PLUS, "o"), (-1.0, _MINUS, "s")):
+    for label, colour, marker in ((1.0, POSITIVE, "o"), (-1.0, NEGATIVE, "s")):
         rows = problem.y == label
         if rows.any():
             at = problem.X[rows]

@@ -9,7 +9,7 @@ import numpy as np
 from reluflow.arrays import Array
 from reluflow.checks import check_arguments
 from reluflow.errors import ReluflowError
-from reluflow.plot.palette import GREY, PREDICTED, SIMULATED, cycle_colour
+from reluflow.plot.palette import GREY, PREDICTED, cycle_colour
 from reluflow.plot.render import ink_of, new_axes
 from reluflow.plot.traces import DATA, HYPERPLANES, NEGATIVE, NEUTRAL, POSITIVE
 from reluflow.prediction.process import JumpProcess, log_inverse
@@ -101,8 +101,8 @@ def jumps(
 
     if run is not None and L is not None:
         label = f"simulated, scale {_power(L)}"
-        axes.plot(run.times / L, run.loss, color=SIMULATED, lw=2.4, label=label)
-    stairs(process.times, color=ink_of(axes), lw=1.4, label="predicted, scale to 0")
+        axes.plot(run.times / L, run.loss, color=ink_of(axes), lw=2.4, label=label)
+    stairs(process.times, color=PREDICTED, lw=1.4, label="predicted, scale to 0")
     if L is not None and process.offsets is not None and np.isfinite(process.offsets).all():
         times = process.jump_times(log_scale=-L) / L
         stairs(times, color=PREDICTED, lw=1.2, ls="--", label=f"predicted, scale {_power(L)}")
@@ -190,7 +190,7 @@ def plot_saddles(process: JumpProcess, *, most: int = 8) -> Any:
     In two dimensions the plane itself, dashed lines being the hyperplanes of the samples; in
     more the plane of the two leading directions of the last saddle, as the title says. Neurons of
     one direction and sign are one arrow, of the length of their joint norm on the scale of the
-    largest; violet for positive outer weights, red for negative.
+    largest; red for positive outer weights, blue for negative.
 
     Parameters
     ----------

@@ -175,7 +175,7 @@ def plot_alignment_sphere(
     values = G(problem, w, pull)
     top = float(np.abs(values).max()) or 1.0
     mesh = ax.pcolormesh(
-        lon, lat, values, cmap="PuOr", vmin=-top, vmax=top, shading="gouraud", rasterized=True
+        lon, lat, values, cmap="RdBu_r", vmin=-top, vmax=top, shading="gouraud", rasterized=True
     )
     planes = _planes(problem.X)
     if len(planes) <= HYPERPLANES // 2:

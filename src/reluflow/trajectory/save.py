@@ -112,7 +112,7 @@ class When(Save):
 
 @check_arguments
 def every(k: float) -> Save:
-    """Record 0, k, 2k, ... and the end.
+    """Record at 0, at every multiple of ``k``, and at the end.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ import numpy as np
 from reluflow.explanation.multioutput.quantities import GAP, SEPARATE, confusion
 from reluflow.explanation.multioutput.words import how_simulated, told
 from reluflow.plot.images import directions_picture
-from reluflow.plot.palette import BLUE, PREDICTED
+from reluflow.plot.palette import PREDICTED, SIMULATED
 from reluflow.plot.traces import Line, Panel, Picture, Rule, Trace
 from reluflow.report.page import Page
 from reluflow.runtime.words import count
@@ -110,7 +110,7 @@ def _loss_panel(e: VectorExplanation) -> Panel:
             for i, t in enumerate(jumps)
             if t <= times[-1]
         ]
-    traces.append(Line(times, loss, "loss", BLUE, width=2.2))
+    traces.append(Line(times, loss, "loss", SIMULATED, width=2.2))
     deep = 0.0 < loss[-1] < 0.02 * loss[0]
     return Panel(
         traces,

@@ -28,8 +28,8 @@ from reluflow.papers.mmv24.figures.digits import (
     right_pairs,
     small_start,
 )
-from reluflow.papers.mmv24.figures.plane import NEGATIVE, POSITIVE
 from reluflow.plot.images import directions_picture
+from reluflow.plot.palette import NEGATIVE, POSITIVE
 from reluflow.plot.traces import Band, Line, Panel, Picture, Rule, Trace
 
 PAIRS = {"F5": (1, 0), "F10": (3, 8), "F11": (1, 7)}

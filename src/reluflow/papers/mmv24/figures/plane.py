@@ -15,6 +15,7 @@ from reluflow.descent import descend
 from reluflow.network import Network, initialize
 from reluflow.papers.figure import Drawn, figure
 from reluflow.papers.mmv24.claims.traps import in_s_minus, in_s_plus
+from reluflow.plot.palette import NEGATIVE, POSITIVE
 from reluflow.plot.traces import Band, Line, Panel, Picture, Points, Rule, Trace
 from reluflow.problem import Problem, datasets
 from reluflow.problem.losses import Exponential
@@ -31,7 +32,7 @@ LOSSES = {
     14_000: (0.064, 0.015),
     21_000: (0.011, 0.001),
 }
-POSITIVE, NEGATIVE, DEAD = "tab:red", "tab:green", "0.6"
+DEAD = "0.6"
 COMMON = (
     "Fifty neurons, all weights from N(0, 1e-12), gradient descent with step 0.002. The paper "
     "names neither loss nor reduction; its iteration counts need the mean of a loss of slope 1 at "
