@@ -166,8 +166,8 @@ def jumps_in_words(e: VectorExplanation) -> str:
             level = f"followed to loss {after:.4g} within the time for it, not to its end"
         does = f"that {what}"
         if process.parting[i]:
-            who = "the neurons of one" if wide else who
-            does = "that jumped together before part, as they may with several outputs,"
+            who = "the neurons of a direction" if wide else who
+            does = "that jumped before part, as they may with several outputs,"
         parts.append(f"{who} {does} at time {t:.3g} ({level}{seen})")
     more = " More follow" if process.ending == "budget" else ""
     ends = f"{more}." if more else f" {process.status}"
@@ -180,6 +180,11 @@ def _other_times(e: VectorExplanation, wide: bool) -> str:
     text = "" if e.comparison is None else reasons(e.comparison)
     if text and wide and e.process is not None:
         text += f" The prediction is of {e.process.view}."
+        first = float(e.process.jump_times(log_scale=float(e.net.log_norms.max()))[0])
+        if e.alignment is not None and e.alignment.growing.any():
+            half = float(np.median(e.alignment.time[e.alignment.growing]))
+            if half > first:
+                text += f" Half of the neurons that were followed still turn at time {half:.3g}."
     return text
 
 

@@ -43,9 +43,13 @@ class VectorProcess(JumpProcess):
 
     def _further_doubts(self, i: int, L: float) -> list[str]:
         found = []
-        if not self.parting[i] and np.exp(-L * self.apart[i]) > TOGETHER:
-            far = np.exp(-L * self.apart[i])
-            found.append(f"its neurons are not together yet, {far:.2g} apart for 1 at the start")
+        jumped = i
+        while self.parting[jumped]:  # back to where this group jumped
+            jumped = max(k for k in range(jumped) if self.neurons[i][0] in self.neurons[k])
+        far = float(np.exp(-L * self.apart[jumped]))
+        if far > TOGETHER:
+            yet = "were not together when they jumped" if jumped < i else "are not together yet"
+            found.append(f"its neurons {yet}, {far:.2g} apart for 1 at the start")
         if i and self.strain[i] > 0.0:
             real = self.jump_times(log_scale=-L)
             stretch = (real[i] - real[0]) / (self.times[i] - self.times[0])  # L, and offsets add
