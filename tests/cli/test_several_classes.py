@@ -250,3 +250,33 @@ def test_step_of_large_data_is_that_of_small(numbered):
 
     top = np.linalg.norm(numbered.X, 2) ** 2
     assert top <= largest(numbered) <= 1.02 * top
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["iris", "wine", "digits"])
+def test_ordinary_tables_with_classes_are_whole(name, tmp_path):
+    """No stage is left out but the theorems, and no fast phase is cut by its budget."""
+    from sklearn import datasets as made
+
+    frame = getattr(made, f"load_{name}")(as_frame=True).frame
+    frame["target"] = [f"class {label}" for label in frame["target"]]
+    found = explain(frame, standardize=True, out=tmp_path, progress=False)
+    assert set(found.skipped) == {"claims"}
+    assert found.alignment is not None
+    assert found.run.status.ok
+    assert found.process.n_jumps >= 2
+    assert np.isfinite(found.process.losses).all()
+    assert not np.isnan(found.process.relaxation).any()  # of phases that were cut
+    first = found.comparison.rows[0]
+    assert abs(first.difference) < 0.08
+    said = dict(found.verdict)["Jumps"]
+    assert "not to its end" not in said
+    if name == "digits":
+        # one neuron for each direction does not part, and has its second jump at 61
+        assert found.process.parting.tolist() == [False, True]
+        leaves = found.run.loss < found.process.losses[1] - 0.05
+        begins = found.run.flow_times[int(np.argmax(leaves))]
+        assert begins == pytest.approx(found.comparison.rows[1].predicted, rel=0.05)
+        assert "the neurons of a direction that jumped before part" in said
+        assert "were not together when they jumped" in said
+        assert "Half of the neurons that were followed still turn at time" in said

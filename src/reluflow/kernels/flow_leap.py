@@ -49,12 +49,6 @@ def log_size(x):
 
 
 @inner
-def times_exp(x, log_factor):
-    """x exp(log_factor), 0 for 0, by halves: the factor alone may be no float."""
-    return x * np.exp(0.5 * log_factor) * np.exp(0.5 * log_factor) if x != 0.0 else 0.0
-
-
-@inner
 def advance(z, D, rate, t):
     """exp(M t) z for |D| = rate, scaled to unit norm; returns the log of the factor taken out.
 
@@ -66,15 +60,18 @@ def advance(z, D, rate, t):
     up, down = 0.5 * (p + z[d]), 0.5 * (p - z[d])
     grow = rate * t
     top = max(log_size(up) + grow, log_size(down) - grow)  # log of the largest part reached
+    across = 0.0
     for e in range(d):
         z[e] -= p * (D[e] / rate)
-        top = max(top, log_size(z[e]))
+        across = max(across, abs(z[e]))
+    top = max(top, log_size(across))
     if top == -np.inf:  # the zero neuron
         return 0.0
+    half = np.exp(-0.5 * top)  # by halves: the factor alone may be no float
     up = np.sign(up) * np.exp(log_size(up) + grow - top)
     down = np.sign(down) * np.exp(log_size(down) - grow - top)
     for e in range(d):
-        z[e] = times_exp(z[e], -top) + (up + down) * (D[e] / rate)
+        z[e] = (z[e] * half * half if z[e] != 0.0 else 0.0) + (up + down) * (D[e] / rate)
     z[d] = up - down
     return top + normalise(z)
 
@@ -118,23 +115,25 @@ def next_kink(data, u, z, D, rate, end, Hz, HD):
     p = along(z, D) / rate
     up, down = 0.5 * (p + z[d]), 0.5 * (p - z[d])
     best, hit, faces = end, -2, False
-    E = np.exp(min(best, 700.0))
+    E, per = np.exp(min(best, 700.0)), 1.0 / rate
+    shrunk = 1.0 / E
     for k in range(u.size):
         if u[k] == 0:
             faces = True
             continue
-        B = HD[k] / rate
+        B = HD[k] * per
         if abs(B) <= 4e-15 * data.norms[k]:  # x_k across the force: <w, x_k> stays
             continue
         A, grows, shrinks = Hz[k] - p * B, u[k] * B * up, u[k] * B * down
         if grows >= 0.0:
             if shrinks <= 0.0:  # both parts lead away from the kink
                 continue
-        elif best < 700.0 and u[k] * A + grows * E + shrinks / E > 0.0:
+        elif best < 700.0 and u[k] * A + grows * E + shrinks * shrunk > 0.0:
             continue  # falls through 0 once, after the best so far
         when = first_root(A, B, up, down, u[k])
         if when < best:
             best, hit, E = when, k, np.exp(min(when, 700.0))
+            shrunk = 1.0 / E
     # a = up E - down / E = 0 on a face: there it turns from attracting into a ridge
     if faces and up * down > 0.0 and down / up > 1.0:
         when = 0.5 * np.log(down / up)
@@ -149,9 +148,9 @@ def advance_products(Hz, HD, rate, before, after, log_factor):
 
     ``before`` and ``after`` are p = <w, D> / rate.
     """
-    half = np.exp(-0.5 * log_factor)  # by halves: the factor alone may be no float
+    half, per = np.exp(-0.5 * log_factor), 1.0 / rate  # by halves: the factor may be no float
     for k in range(Hz.size):
-        B = HD[k] / rate
+        B = HD[k] * per
         across = Hz[k] - before * B
         Hz[k] = (across * half * half if across != 0.0 else 0.0) + after * B
 

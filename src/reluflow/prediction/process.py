@@ -308,9 +308,12 @@ class JumpProcess(Shown):
         apart = np.diff(self.jump_times(scale, log_scale))
         found = np.zeros(self.n_jumps, dtype=bool)
         for i in range(1, self.n_jumps):
-            rate = float(np.max(self.rates[i - 1][self.neurons[i - 1]], initial=0.0))
-            found[i] = apart[i - 1] * rate < 1.0
+            found[i] = apart[i - 1] * self._pace(i - 1) < 1.0
         return found
+
+    def _pace(self, i: int) -> float:
+        """Rate at which the group of jump ``i`` grows as it jumps."""
+        return float(np.max(self.rates[i][self.neurons[i]], initial=0.0))
 
     def doubts_at(
         self, scale: float | None = None, log_scale: float | None = None

@@ -39,7 +39,7 @@ PREDICTED = 2e5  # n d up to which the limit process is computed
 EVERYBODY = 2e6  # m n d up to which that is done for every neuron of the start
 TOPS = 6  # directions of infinite width beyond it, the fastest ones found
 PREDICTION = 0.25  # share of a stage's budget for the limit process
-JUMPS = 3  # of the limit process that are predicted
+JUMPS, FEW_JUMPS = 3, 2  # of the limit process that are predicted; of infinite width
 MARGINS, LABELS = 1e4, 1e3  # n d K up to which the largest margin, the least norm are searched
 ROUNDS = 12  # of that search
 UNFOLLOWED = "a fast phase would pass too many hyperplanes one by one; only its begin is predicted"
@@ -137,13 +137,16 @@ def predict(
     Their budget is counted in work, so that a killed explanation comes to the same jumps again.
     Ctrl-C ends the explanation.
     """
-    start = net
-    if float(net.m) * problem.X.size > EVERYBODY:
-        tops = landscape.of_kind("max")[:TOPS]
-        V, A = landscape.vectors[tops], landscape.outer[tops]
-        start = Network(V, A, leak=problem.leak, bias=problem.bias)
-    budget = PREDICTION * settings.seconds
-    process = limit(problem, start, max_jumps=JUMPS, max_seconds=budget, counted=True)
+    wide = float(net.m) * problem.X.size > EVERYBODY
+    process = limit(
+        problem,
+        None if wide else net,
+        max_jumps=FEW_JUMPS if wide else JUMPS,
+        max_seconds=PREDICTION * settings.seconds,
+        counted=True,
+        extremal=landscape,
+        most=TOPS,
+    )
     if process.interrupted:
         raise KeyboardInterrupt
     return process

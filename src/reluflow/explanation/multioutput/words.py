@@ -155,7 +155,7 @@ def jumps_in_words(e: VectorExplanation) -> str:
     for i, (t, row) in enumerate(zip(times, rows, strict=True)):
         group = process.neurons[i]
         who = "a direction" if wide else count(len(group), "neuron")
-        what = told(e, process.outer[i][int(group[0])], len(group) > 1)
+        what = told(e, process.outer[i][int(group[0])], len(group) > 1 and not wide)
         seen = "" if row is None or row.simulated is None else f", seen at {row.simulated:.3g}"
         after = process.losses[i + 1]
         near = "about " if process.residuals[i + 1] > RESTS else ""
@@ -164,7 +164,11 @@ def jumps_in_words(e: VectorExplanation) -> str:
             level = VANISHES
         if process.relaxation is not None and np.isnan(process.relaxation[i + 1]):
             level = f"followed to loss {after:.4g} within the time for it, not to its end"
-        parts.append(f"{who} that {what} at time {t:.3g} ({level}{seen})")
+        does = f"that {what}"
+        if process.parting[i]:
+            who = "the neurons of a direction" if wide else who
+            does = "that jumped before part, as they may with several outputs,"
+        parts.append(f"{who} {does} at time {t:.3g} ({level}{seen})")
     more = " More follow" if process.ending == "budget" else ""
     ends = f"{more}." if more else f" {process.status}"
     view = "Predicted without training, at infinite width" if wide else "Predicted without training"
@@ -175,8 +179,12 @@ def _other_times(e: VectorExplanation, wide: bool) -> str:
     """Why the run may show jumps at other times than predicted."""
     text = "" if e.comparison is None else reasons(e.comparison)
     if text and wide and e.process is not None:
-        known = count(len(e.process.signs), "neuron")
-        text += f" The prediction has {known}, one at each direction found."
+        text += f" The prediction is of {e.process.view}."
+        first = float(e.process.jump_times(log_scale=float(e.net.log_norms.max()))[0])
+        if e.alignment is not None and e.alignment.growing.any():
+            half = float(np.median(e.alignment.time[e.alignment.growing]))
+            if half > first:
+                text += f" Half of the neurons that were followed still turn at time {half:.3g}."
     return text
 
 

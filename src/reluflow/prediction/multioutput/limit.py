@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from reluflow.errors import ReluflowError
-from reluflow.landscape.multioutput import extremal_vectors, largest_G
+from reluflow.landscape.multioutput import VectorExtremals, extremal_vectors, largest_G
 from reluflow.network import Network
 from reluflow.prediction.multioutput.process import VectorProcess
 from reluflow.prediction.multioutput.staircase import NO_RATE, Staircase, start_units
@@ -16,6 +17,8 @@ from reluflow.prediction.multioutput.transit import STOPPED
 from reluflow.prediction.spending import clock_of
 from reluflow.problem import Problem
 from reluflow.runtime.progress import Interrupt
+
+CROWD = 8  # neurons that stand for many of one direction: they can part twice
 
 
 def limit(
@@ -28,23 +31,26 @@ def limit(
     seconds: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     counted: bool = False,
+    extremal: VectorExtremals | None = None,
+    most: int | None = None,
 ) -> VectorProcess:
     """The process of small starts with several outputs: see :func:`reluflow.limit`.
 
-    Neurons are taken to be balanced once they have grown. Without ``net`` one neuron stands at each
-    maximum of G_C that is known.
+    Neurons are taken to be balanced once they have grown. Without ``net`` a group of neurons, which
+    may part after it jumped, stands at each maximum of G_C that is known (``extremal``, the first
+    ``most`` of them).
     """
-    view = "this network"
+    view, wide = "this network", net is None
     if net is None:
-        found = extremal_vectors(problem)
-        tops = found.of_kind("max")
-        if not tops.size:
-            raise ReluflowError("no direction in which neurons grow was found: give net=")
-        net = Network(found.vectors[tops], found.outer[tops], leak=problem.leak, bias=problem.bias)
+        found = extremal_vectors(problem) if extremal is None else extremal
+        net = crowd(problem, found, most)
         how = "each" if found.exact else "each one found"
-        view = f"infinite width: one neuron at {how} of the {len(tops)} maxima of G"
+        view = f"infinite width: a group at {how} of the {net.m // CROWD} maxima of G"
     net.check_fits_problem(problem)
     units, relaxation = start_units(problem, net)
+    if wide:  # a group counts as one neuron, whatever its number
+        for u in units:
+            u.K = u.K - 0.5 * np.log(CROWD)
     stairs = Staircase(problem, units, net.m, relaxation)
     given = {"tie": tie, "max_jumps": max_jumps, "max_seconds": max_seconds, "seconds": seconds}
     first = {"W": net.W, "a": net.a, "ls": net.log_factors}
@@ -59,6 +65,14 @@ def limit(
     process = _result(problem, stairs, view)
     clock.end(interrupt.requested)
     return replace(process, interrupted=interrupt.requested)
+
+
+def crowd(problem: Problem, found: VectorExtremals, most: int | None = None) -> Network:
+    """Infinite width: `CROWD` neurons at each maximum found, or at the first ``most``."""
+    tops = np.repeat(found.of_kind("max")[:most], CROWD)
+    if not tops.size:
+        raise ReluflowError("no direction in which neurons grow was found: give net=")
+    return Network(found.vectors[tops], found.outer[tops], leak=problem.leak, bias=problem.bias)
 
 
 def _result(problem: Problem, stairs: Staircase, view: str) -> VectorProcess:
@@ -89,9 +103,21 @@ def _result(problem: Problem, stairs: Staircase, view: str) -> VectorProcess:
         relaxation=np.array([row["relaxation"] for row in rows]),
         residuals=np.array([row["residual"] for row in rows]),
         outer=tuple(row["outer"] for row in rows),
-        parts_at=stairs.parts_at,
         strain=np.array([jump["strain"] for jump in jumps]),
+        paces=np.array([jump["pace"] for jump in jumps]),
+        parting=np.array([jump["parting"] for jump in jumps], dtype=bool),
+        apart=np.array([jump["apart"] for jump in jumps]),
+        undetermined=_left_open(jumps),
         courses=tuple(jump["course"] for jump in jumps),
+    )
+
+
+def _left_open(jumps: list[dict[str, Any]]) -> tuple[str, ...]:
+    """What the process does not determine of neurons that part."""
+    return tuple(
+        f"which of {len(jump['members'])} neurons go to which piece as they part (jump {i + 1})"
+        for i, jump in enumerate(jumps)
+        if jump["parting"] and len(jump["members"]) > 2
     )
 
 

@@ -10,6 +10,8 @@ from reluflow.arrays import Array, Sides
 from reluflow.landscape.multioutput import ride
 from reluflow.problem import Problem
 
+HUGE = 1e100  # a pull whose square would overflow: the step was too long
+
 
 class Phase(NamedTuple):
     """Neurons during a fast phase: w = e^log v, a = e^log b for balanced ones; active first."""
@@ -53,7 +55,7 @@ def doubled_step(phase: Phase, C: Array, h: float) -> tuple[Phase, float]:
 
     def midpoint(phase: Phase, C: Array, h: float) -> Phase | None:
         middle = phase.move(C, 0.5 * h).pull()
-        return phase.move(middle, h) if np.isfinite(middle).all() else None
+        return phase.move(middle, h) if np.abs(middle).max() < HUGE else None
 
     whole, half = midpoint(phase, C, h), midpoint(phase, C, 0.5 * h)
     two = None if half is None else midpoint(half, half.pull(), 0.5 * h)

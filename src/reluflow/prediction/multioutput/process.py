@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.arrays import Array
+from reluflow.arrays import Array, Mask
 from reluflow.network import Network
 from reluflow.prediction.process import JumpProcess, log_inverse
 
 APART = 1e-13  # by which kinks, located to rounding, leave neurons apart that are one in the limit
+TOGETHER = 0.1  # factor by which differences within a group should have fallen when it jumps
 LEVEL = 1e-3  # of the fall, within which a level is to be reached
 
 
@@ -19,28 +20,44 @@ LEVEL = 1e-3  # of the fall, within which a level is to be reached
 class VectorProcess(JumpProcess):
     """A :class:`JumpProcess` with several outputs; ``signs`` are 0.
 
-    ``outer`` has for each plateau the unit directions (m, K) of the outer weights. ``parts_at`` is
-    the time, in units of log(1/scale), at which neurons that have jumped together part; the
-    process is not followed beyond it. Infinite where that does not happen. ``strain`` has for each
-    jump the growth, in units of log(1/scale), of the logarithm of a difference between neurons that
-    jumped together before it: a run in floating point has differences of rounding at least.
-    ``courses`` has for each jump (T, 2) times since its middle and the loss then, on the way to the
-    plateau: what a run shows at any scale, until the next jump is felt (see :meth:`loss_after`).
+    ``outer`` has for each plateau the unit directions (m, K) of the outer weights. A jump may be
+    one of neurons that part, having jumped together before (``parting``): they go on in several
+    pieces, at a time of leading order, and ``neurons`` names them once more. ``paces`` has the rate
+    at which the group of each jump grows, or parts; at its jump a group is scale^q apart,
+    ``apart`` being q (infinite for one neuron). ``strain`` has for each jump the growth, in units
+    of log(1/scale), of the logarithm of a difference between neurons that jumped together before
+    it: a run in floating point has differences of rounding at least. ``courses`` has for each jump
+    (T, 2) times since its middle and the loss then, on the way to the plateau: what a run shows at
+    any scale, until the next jump is felt (see :meth:`loss_after`).
     """
 
     outer: tuple[Array, ...] = ()
-    parts_at: float = np.inf
     strain: Array = field(default_factory=lambda: np.empty(0))
     courses: tuple[Array, ...] = ()
+    paces: Array = field(default_factory=lambda: np.empty(0))
+    parting: Mask = field(default_factory=lambda: np.empty(0, dtype=bool))
+    apart: Array = field(default_factory=lambda: np.empty(0))
+
+    def _pace(self, i: int) -> float:
+        return float(self.paces[i])
 
     def _further_doubts(self, i: int, L: float) -> list[str]:
-        if not i or i >= len(self.strain) or not self.strain[i] > 0.0:
-            return []
-        real = self.jump_times(log_scale=-L)
-        stretch = (real[i] - real[0]) / (self.times[i] - self.times[0])  # L and what offsets add
-        if stretch * self.strain[i] > -np.log(APART):
-            return ["rounding alone parts neurons that jumped together before, in a run this long"]
-        return []
+        found = []
+        jumped = i
+        while self.parting[jumped]:  # back to where this group jumped
+            jumped = max(k for k in range(jumped) if self.neurons[i][0] in self.neurons[k])
+        far = float(np.exp(-L * self.apart[jumped]))
+        if far > TOGETHER:
+            yet = "were not together when they jumped" if jumped < i else "are not together yet"
+            found.append(f"its neurons {yet}, {far:.2g} apart for 1 at the start")
+        if i and self.strain[i] > 0.0:
+            real = self.jump_times(log_scale=-L)
+            stretch = (real[i] - real[0]) / (self.times[i] - self.times[0])  # L, and offsets add
+            if stretch * self.strain[i] > -np.log(APART):
+                found.append(
+                    "rounding alone parts neurons that jumped together before, in a run this long"
+                )
+        return found
 
     def loss_after(self, i: int, time: ArrayLike) -> Array:
         """Loss a real time after the middle of jump ``i``, on the way to the plateau or on it.
@@ -67,7 +84,7 @@ class VectorProcess(JumpProcess):
         for i in range(1, self.n_jumps):
             assert self.relaxation is not None
             slow = float(self.relaxation[i])
-            grow = float(self.rates[i][self.neurons[i]].max())
+            grow = self._pace(i)
             # both are felt in the loss by their squares
             needed = -0.5 * np.log(LEVEL) * (slow + 1.0 / grow)
             if np.isinf(slow):
