@@ -106,8 +106,9 @@ def explain(
         training without it, are left out.
     seconds : float
         Budget of each long stage, counted in work (about the seconds of an ordinary core, within a
-        factor of three or so): the same call ends at the same place on every machine. A stage that
-        needs more is cut short or left out, which the verdict says.
+        factor of three or so): the same call ends at the same place on every machine, unless a
+        simulation takes ten times as long by the clock, which ends it. A stage that needs more is
+        cut short or left out, which the verdict says.
     progress : bool or "auto"
         Progress display; "auto" shows it on a terminal.
     on_sentence : callable(topic, text), optional

@@ -22,6 +22,7 @@ PROVED_WORK = 2e4  # m n d up to which all that the limit process says is proved
 PROOF_SECONDS = 2.0  # for the process and its proofs beyond that, unless it takes longer itself
 TABLE_WORK = 1e7  # m n d up to which data are an ordinary table, whose answer takes seconds
 CLASSES_WORK = 2e8  # the same with several outputs, where it takes a minute
+GUARD = 10.0  # budgets, by the clock, after which a run ends whatever work was counted
 PROCESS_SHARE = 0.2  # of a stage's budget, for the process of a table: what is found is said
 STATE_BYTES = 5e7  # recorded networks kept in memory and in run.nc
 LANDSCAPE_WORK = 3e7  # starts times entries of X in a search for directions

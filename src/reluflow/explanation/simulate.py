@@ -19,7 +19,7 @@ from reluflow.explanation.horizon import (
     last_located,
     step_tolerance,
 )
-from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull
+from reluflow.explanation.settings import GUARD, STATE_BYTES, Settings, has_pull
 from reluflow.explanation.unseen import OBSERVED, has_unseen
 from reluflow.gradientflow.mover import time_in_words
 from reluflow.gradientflow.solver import MOST_RTOL
@@ -287,6 +287,7 @@ def with_horizon(
         save=plan["save"],
         max_steps=plan["max_steps"],
         stop=Worked(settings.seconds),
+        max_seconds=GUARD * settings.seconds,
         observe=[],
         states=False,
         checkpoint=checkpoint,
@@ -325,7 +326,7 @@ def _plan(problem: Problem, m: int, settings: Settings, horizon: float) -> dict[
         steps = max(int(_WIDE_WORK / (6.0 * size)), _WIDE_STEPS)
         return {**plan, "stop": stops, "kinks": False, "rtol": _WIDE_RTOL, "max_steps": steps}
     stops += [Unlocatable(horizon), Worked(settings.seconds)]
-    plan |= {"rtol": _FINE, "max_steps": 200_000}
+    plan |= {"rtol": _FINE, "max_steps": 200_000, "max_seconds": GUARD * settings.seconds}
     if size > _COARSE:
         stops.append(Resting(horizon))
         plan |= {"rtol": _COARSE_RTOL, "max_landings": _LANDINGS}

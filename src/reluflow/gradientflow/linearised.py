@@ -120,7 +120,7 @@ class Linearised:
         Gamma = B[:, :, None] * (value * p + s[:, None] * B)[:, None, :] * (weight / value)
         Gamma = Gamma + weight * (value * W + p[:, :, None] * B[:, None, :])
         Gamma = Gamma + (s / value)[:, None, None] * np.eye(d)
-        system = np.eye(self.unknowns) - (Gamma @ self.K[felt]).reshape(self.unknowns, -1)
+        system = np.eye(self.unknowns) - (Gamma @ self.K[felt]).reshape(2 * (self.unknowns,))
         factors = lu_factor(system, check_finite=False)
         own, QC = self.at.own, self.QC
 

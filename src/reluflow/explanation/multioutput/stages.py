@@ -12,7 +12,7 @@ from reluflow.claims.compare import compare
 from reluflow.explanation.multioutput.end import least_margin, train_on
 from reluflow.explanation.multioutput.explanation import VectorExplanation
 from reluflow.explanation.multioutput.quantities import confusion, errors, separations
-from reluflow.explanation.settings import STATE_BYTES, Settings, has_pull, too_large
+from reluflow.explanation.settings import GUARD, STATE_BYTES, Settings, has_pull, too_large
 from reluflow.explanation.simulate import finished_run
 from reluflow.explanation.stages import NO_PULL, Stages
 from reluflow.landscape.estimate import ENTRIES
@@ -205,6 +205,7 @@ def simulate(
             observe=observe,
             states=RECORDS * net.m * (problem.d + problem.K) * 8 <= STATE_BYTES,
             stop=Worked(settings.seconds),
+            max_seconds=GUARD * settings.seconds,
             checkpoint=checkpoint,
         )
     from reluflow.descent.descend import descend
