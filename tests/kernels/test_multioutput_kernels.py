@@ -139,7 +139,7 @@ def test_a_ride_is_that_of_small_steps():
     rng = np.random.default_rng(3)
     X, C = rng.standard_normal((5, 3)), 0.3 * rng.standard_normal((5, 2))
     from reluflow import Problem
-    from reluflow.landscape.multioutput import align
+    from reluflow.landscape.align_multioutput import align
     from reluflow.network import Network
 
     problem = Problem(X, 5.0 * C, loss="half_square")  # its pull on a silent network is C

@@ -47,7 +47,8 @@ SHORT = "are needed for its level to be reached"
 PARTS = "rounding alone parts neurons that jumped together"
 # What runs from e^-100 and e^-200 show otherwise than predicted, and the doubt that must be named:
 # a second jump whose time grows by other than the predicted time per log(1/scale), by over 1 %,
-SECOND = {7: PARTS}
+# (between e^-50 and e^-100, where rounding parts nobody yet, that of seed 7 is 4 % off as well)
+SECOND = {7: (NEVER, PARTS)}
 # a level before it that is not the predicted one within 1e-3,
 LEVEL = {1: NEVER, 2: SHORT, 4: SHORT, 5: NEVER, 6: SHORT, 7: NEVER, 9: NEVER, 10: SHORT, 11: NEVER}
 LEVEL |= {13: NEVER, 15: NEVER, 17: NEVER}
@@ -84,7 +85,7 @@ def compare_with_flow(seed):
     assert growth[0] == pytest.approx(process.times[0], rel=1e-3)
     if seed in SECOND:
         assert abs(growth[1] / process.times[1] - 1.0) > 0.01
-        assert SECOND[seed] in doubts[1]
+        assert all(words in doubts[1] for words in SECOND[seed])
     else:
         assert growth[1] == pytest.approx(process.times[1], rel=0.01)
     middles = jump_times(high, process.losses)

@@ -21,7 +21,8 @@ from reluflow.explanation.multioutput.end import VectorGroup, vector_groups
 from reluflow.explanation.multioutput.quantities import SEPARATE, confusion
 from reluflow.explanation.multioutput.words import sentences
 from reluflow.explanation.settings import Settings
-from reluflow.landscape.multioutput import VectorAlignment, VectorExtremals
+from reluflow.landscape.align_multioutput import VectorAlignment
+from reluflow.landscape.multioutput import VectorExtremals
 from reluflow.network import Network
 from reluflow.optimum.kkt import KKT
 from reluflow.optimum.max_margin import NetworkMargin

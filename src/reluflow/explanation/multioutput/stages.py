@@ -15,14 +15,10 @@ from reluflow.explanation.multioutput.quantities import confusion, errors, separ
 from reluflow.explanation.settings import GUARD, STATE_BYTES, Settings, has_pull, too_large
 from reluflow.explanation.simulate import finished_run
 from reluflow.explanation.stages import NO_PULL, Stages
+from reluflow.landscape.align_multioutput import VectorAlignment, align
 from reluflow.landscape.estimate import ENTRIES
 from reluflow.landscape.estimate_multioutput import estimated_directions
-from reluflow.landscape.multioutput import (
-    VectorAlignment,
-    VectorExtremals,
-    align,
-    extremal_vectors,
-)
+from reluflow.landscape.multioutput import VectorExtremals, extremal_vectors
 from reluflow.network import Network, initialize
 from reluflow.optimum.max_margin import NetworkMargin
 from reluflow.optimum.min_norm import MinNorm
