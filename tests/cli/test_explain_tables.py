@@ -399,3 +399,18 @@ def test_announcer_hands_on_what_is_new():
     news.announce("Jumps", "One. Two.")
     news.announce("Jumps", "One. Two.")
     assert heard == [("Jumps", "One."), ("Jumps", "Two.")]
+
+
+def test_a_late_jump_does_not_blur_the_records_of_the_first():
+    """Jumps at 17, 33 and 6947: records were 81 apart, and the first two seemed 70 % late."""
+    problem = Problem(np.eye(2), [1.0, 2.0])
+    settings, horizon = Settings(), 1.4 * 6947.0
+    save = simulation._plan(problem, 200, settings, horizon, 17.0)["save"]
+    times = [0.0]
+    while times[-1] < horizon:
+        times.append(save.after(times[-1], whole=False))
+    gaps = np.diff(times)
+    for jump in (17.0, 33.0, 6947.0):  # to 5 % of its time, as jumps are compared
+        assert gaps[np.searchsorted(times, jump) - 1] <= 0.05 * jump
+    assert len(times) <= 2 * simulation._RECORDS
+    assert simulation.even_until(10.0, None) == simulation.even_until(10.0, 5.0) == 10.0

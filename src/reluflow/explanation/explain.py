@@ -221,7 +221,10 @@ def _gather(
     )
     optimum = stages.run("optimum", lambda: find_optimum(problem), plain or why_no_optimum(problem))
     horizon = _horizon(problem, net, landscape, process)
-    run = stages.need("simulation", lambda: _train(problem, net, settings, horizon, place, stages))
+    first = _jump_time(net, process, 0)
+    run = stages.need(
+        "simulation", lambda: _train(problem, net, settings, horizon, first, place, stages)
+    )
     if process is not None and process.ending in CUT_SHORT and not process.n_jumps:
         stages.skipped["limit process"], process = process.status, None
     compared = None
@@ -275,11 +278,16 @@ def _horizon(
     """A time by which what matters has happened."""
     if not has_pull(problem):
         return 1.0
-    last = None
-    if process is not None and process.n_jumps:
-        last = float(process.jump_times(log_scale=float(net.log_norms.max()))[-1])
+    last = _jump_time(net, process, -1)
     fastest = float(landscape.rates.max(initial=0.0)) or fastest_possible(problem)
     return horizon_of(net, fastest, last)
+
+
+def _jump_time(net: Network, process: JumpProcess | None, i: int) -> float | None:
+    """When jump ``i`` is predicted at the scale of the network, if there is one."""
+    if process is None or not process.n_jumps:
+        return None
+    return float(process.jump_times(log_scale=float(net.log_norms.max()))[i])
 
 
 def _train(
@@ -287,6 +295,7 @@ def _train(
     net: Network,
     settings: Settings,
     horizon: float,
+    first_jump: float | None,
     place: Path | None,
     stages: Stages,
 ) -> Trajectory:
@@ -295,8 +304,11 @@ def _train(
         stages.show("simulation")
         stages.kernels.wait()
     key = settings.key(problem)
-    run = finished_run(place, key, lambda kept: simulate(problem, net, settings, horizon, kept))
-    surer = with_horizon(run, net, settings, horizon, kept_in(place, f"coarser-{key}"))
+    run = finished_run(
+        place, key, lambda kept: simulate(problem, net, settings, horizon, kept, first_jump)
+    )
+    coarser = kept_in(place, f"coarser-{key}")
+    surer = with_horizon(run, net, settings, horizon, coarser, first_jump)
     if surer is not run and place is not None:
         surer.save(place / RUN)
     return surer

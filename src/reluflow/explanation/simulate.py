@@ -34,6 +34,7 @@ from reluflow.trajectory.status import Status
 
 _RECORDS, _FEWER = 240, 120  # up to the horizon, of tables fewer; later ones geometrically
 _RATIO = 1.04
+_EARLY = 4.0  # first jumps until which records are even, where others come much later
 _STILL = 1e-9  # gradient, over the largest one at the start, that counts as zero
 _FITTED = 10.0  # least margin y f from which a direction can be the last one
 _LATE, _LOOKS = 1e3, 50  # least margin from which a slow direction ends the run, and how often seen
@@ -229,12 +230,18 @@ def horizon_of(net: Network, rate: float, last_jump: float | None) -> float:
     return 3.0 * max(-float(net.log_norms.max()), 1.0) / rate
 
 
+def even_until(horizon: float, first_jump: float | None) -> float:
+    """Until when records are evenly spaced: a late last jump must not blur the first ones."""
+    return horizon if not first_jump else min(horizon, _EARLY * first_jump)
+
+
 def simulate(
     problem: Problem,
     net: Network,
     settings: Settings,
     horizon: float,
     checkpoint: str | os.PathLike[str] | None = None,
+    first_jump: float | None = None,
 ) -> Trajectory:
     """Gradient flow to its end, or descent with ``settings.lr``."""
     records = 2 * _RECORDS
@@ -251,18 +258,24 @@ def simulate(
 
         lr = settings.lr
         steps = settings.steps or int(np.clip(3.0 * horizon / lr, 1000, _MOST_STEPS))
-        policy = Spaced(max(1.0, horizon / lr / _RECORDS))
+        policy = Spaced(max(1.0, even_until(horizon, first_jump) / lr / _RECORDS))
         how = {"weight_decay": settings.weight_decay, **recorded, **saved}
         return descend(problem, net, lr=lr, steps=steps, save=policy, **how)
     from reluflow.gradientflow.flow import flow
 
     if not has_pull(problem):  # ends at once, or shrinks
         return flow(problem, net, checkpoint=checkpoint)
-    return flow(problem, net, **_plan(problem, net.m, settings, horizon), **recorded, **saved)
+    plan = _plan(problem, net.m, settings, horizon, first_jump)
+    return flow(problem, net, **plan, **recorded, **saved)
 
 
 def with_horizon(
-    run: Trajectory, net: Network, settings: Settings, horizon: float, checkpoint: KeptFile | None
+    run: Trajectory,
+    net: Network,
+    settings: Settings,
+    horizon: float,
+    checkpoint: KeptFile | None,
+    first_jump: float | None = None,
 ) -> Trajectory:
     """The run, where it passed over kinks with the time until which a coarser one agrees with it.
 
@@ -274,7 +287,7 @@ def with_horizon(
         return run
     from reluflow.gradientflow.flow import flow
 
-    plan = _plan(run.problem, net.m, settings, horizon)
+    plan = _plan(run.problem, net.m, settings, horizon, first_jump)
     began = last_located(run)
     other = flow(
         run.problem,
@@ -299,7 +312,9 @@ def with_horizon(
     return replace(run, settings={**run.settings, "horizon": found.to_dict()})
 
 
-def _plan(problem: Problem, m: int, settings: Settings, horizon: float) -> dict[str, Any]:
+def _plan(
+    problem: Problem, m: int, settings: Settings, horizon: float, first_jump: float | None
+) -> dict[str, Any]:
     """Tolerance, records, stops and budgets of the flow, by the size of the data.
 
     Kinks are located while that pays; steps of networks that are large beyond `_LOCATED` pass over
@@ -310,7 +325,7 @@ def _plan(problem: Problem, m: int, settings: Settings, horizon: float) -> dict[
     # at the solver's tolerance gradients do not fall below about 1e-10 of the first ones
     stops: list[Any] = [stationary(_STILL * fastest_possible(problem))]
     records = _RECORDS if size <= _COARSE else _FEWER
-    unit = horizon / records
+    unit = even_until(horizon, first_jump) / records
     if margin:
         slow = SlowDirection() if size <= _COARSE else SlowDirection(fastest=1.0)
         stops = [LastDirection(), slow, stationary(1e-9)]

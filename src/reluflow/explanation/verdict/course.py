@@ -95,7 +95,8 @@ def _groups(e: Explanation) -> list[str]:
             f"{features_read(e.problem, g.direction)}."
         )
     if K > SHOWN:
-        lines.append(f"{K - SHOWN} weaker directions are in the report.")
+        more = f"{count(K - SHOWN, 'weaker direction')} {'is' if K == SHOWN + 1 else 'are'}"
+        lines.append(f"{more[0].upper()}{more[1:]} in the report.")
     return lines
 
 
