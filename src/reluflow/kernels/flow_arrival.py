@@ -225,13 +225,16 @@ def goes_through(data, u, z, c, k):
         size += z[e] * z[e]
     if size <= 1e-22:
         return False
+    X, norms, x = data.X, data.norms, data.X[k]
     for i in range(n):
-        if i != k and not stands_clear(data, u, i, k, dot(data.X, i, z), 1e-13):
+        height = dot(X, i, z)
+        near = u[i] == 0 or abs(height) <= 1e-8 * norms[i]  # few are: a call would copy ``data``
+        if near and i != k and not stands_clear(data, u, i, k, height, 1e-13):
             return False
         slope = 1.0 if u[i] > 0 else data.leak
         if slope != 0.0:
-            pushed += slope * c[i] * dot(data.X, i, data.X[k])
-        total += abs(c[i]) * data.norms[i]
+            pushed += slope * c[i] * dot(X, i, x)
+        total += abs(c[i]) * norms[i]
     return leads_across(data, u, z, c, k, pushed, total)
 
 

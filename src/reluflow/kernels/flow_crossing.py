@@ -244,11 +244,13 @@ def samples_in_reach(data, u, F, unit, grow, off, samples):
     pulls (`flow_scan.may_meet_kink`).
     """
     d = data.X.shape[1]
-    h, p, a = np.empty(8), np.empty(8), np.empty(8)
+    h, p, a, far = np.empty(8), np.empty(8), np.empty(8), 0.0
     for i in range(8):
-        p[i], a[i] = 0.0, F[i, d]
+        p[i], a[i], square = 0.0, F[i, d], 0.0
         for e in range(d):
             p[i] += unit[e] * F[i, e]
+            square += F[i, e] * F[i, e]
+        far += REACH[i] * np.sqrt(square) if i > 0 else 0.0
     ch, sh = np.cosh(grow) - 1.0, np.sinh(grow)
     side = 0.0
     if abs(a[0]) > reach_of(a, 1) + off and abs(p[0]) > reach_of(p, 1) + off and a[0] * p[0] > 0.0:
@@ -262,6 +264,8 @@ def samples_in_reach(data, u, F, unit, grow, off, samples):
         beta = u[k] * dot(data.X, k, unit)
         down = 0.0 if beta * side > 0.0 else abs(beta) * turn
         down += off * data.norms[k]
+        if u[k] * h[0] > 1.000001 * (down + far * data.norms[k]):  # reach_of(h, 1) is at most that
+            continue
         if u[k] * h[0] > 1.000001 * down:  # else not cleared, whatever the path does
             heights(data, k, F, h)
             if u[k] * h[0] > 1.000001 * (down + reach_of(h, 1)):

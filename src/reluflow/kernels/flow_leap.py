@@ -163,7 +163,10 @@ def crosses(data, u, z, c, k, Hz, HD, total):
         size += z[e] * z[e]
     if u[k] == 0 or size <= 1e-22:
         return False
+    norms = data.norms
     for i in range(u.size):
+        if u[i] != 0 and abs(Hz[i]) > NEAR * norms[i]:  # as nearly all: a call would copy ``data``
+            continue
         if i != k and not stands_clear(data, u, i, k, Hz[i], NEAR):
             return False
     return leads_across(data, u, z, c, k, HD[k], total)
