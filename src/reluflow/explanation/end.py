@@ -23,6 +23,7 @@ LEAST = 1e-3  # of a sample's output or label: a neuron that makes less of each 
 _ADDED = 6  # neurons added at most in the search for an interpolator
 _LARGE_STEPS, _LARGE_WORK = 6_000, 6e8  # of the run from a larger scale: steps, 6 m n d each
 _LEAST_STEPS = 100
+_LARGE_SECONDS = 2.0  # of work, where such steps come to locate kinks after all
 _LOCATED = 5_000  # m n d up to which the run from a larger scale locates its kinks
 FITS = 1e-4  # error over its own label up to which a sample counts as fitted: 1e-8 of its loss
 SILENT = 1e-6  # output over its own label up to which a sample counts as not learnt
@@ -190,13 +191,15 @@ def train_from_large(problem: Problem, net: Network) -> LargeStart | None:
     An estimate, for a comparison: but for the smallest data kinks are not located.
     """
     from reluflow.gradientflow.flow import flow
-    from reluflow.gradientflow.stops import loss_below, stationary
+    from reluflow.gradientflow.stops import Worked, loss_below, stationary
 
     size = 0.5 * float(np.logaddexp.reduce(2.0 * net.log_norms))
     margin = problem.loss.margin
     first = problem.silent_loss
     located = not margin and net.m * problem.X.size <= _LOCATED
-    stops = [loss_below((1e-5 if margin else 1e-9) * first), stationary(1e-6)]
+    stops: list[Any] = [loss_below((1e-5 if margin else 1e-9) * first), stationary(1e-6)]
+    if not located:
+        stops.append(Worked(_LARGE_SECONDS))
     try:
         run = flow(
             problem,

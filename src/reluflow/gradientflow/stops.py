@@ -186,14 +186,17 @@ class _Worker(Watch):
         super().__init__(stop, problem)
         n, entries = problem.n, problem.X.size * (problem.K if problem.several else 1)
         self.entries = entries  # for each neuron
+        self.m = -1  # as many neurons as there are, once seen
         self.located = {"located": 80 * n, "located, several outputs": 5_000 * n}
 
     def met(self, mover: Mover) -> Status | None:
-        cost, m = mover.cost, len(mover.present().ls)
+        cost = mover.cost
+        if self.m < 0:
+            self.m = len(mover.present().ls)
         moves = cost["steps"] + cost["rejected"] + cost["landings"]
         new = moves - self.memory.get("moves", 0)
         entries = self.located.get(mover.kind, self.entries)
-        work = self.memory.get("work", 0.0) + new * (5e-4 + 1e-9 * m * entries)
+        work = self.memory.get("work", 0.0) + new * (5e-4 + 1e-9 * self.m * entries)
         self.memory.update(moves=moves, work=work)
         if work <= self.stop.seconds:
             return None
