@@ -121,6 +121,19 @@ def test_pull_in_the_clock_of_the_loss_at_margins_of_thousands(loss):
     assert log_loss == pytest.approx(np.log(np.sum(np.exp(3000.0 - q)) / 5) - 3000.0, rel=1e-15)
 
 
+@pytest.mark.parametrize("clock", ["time", "loss"])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 40.0, 599.0, 601.0])
+def test_two_forms_of_the_logistic_pull(size, clock):
+    """Plain floats up to `PLAIN`, logarithms beyond, where they agree in all digits."""
+    problem = random_problem(8, n=9, loss="logistic")
+    data = data_of(problem, clock)
+    f = size * np.linspace(-1.0, 1.0, 9)
+    c, xi = np.empty(9), np.empty(9)
+    log_loss = flow_field.pull(data, f, c)
+    assert log_loss == pytest.approx(flow_field.log_pull(data, f, xi), rel=1e-14, abs=1e-14)
+    np.testing.assert_allclose(c, problem.y * np.exp(xi), rtol=3e-13)
+
+
 def test_by_loss_stiffness_covers_the_change_through_the_loss():
     problem = random_problem(6, n=5, loss="logistic")
     data = data_of(problem, "loss")

@@ -33,6 +33,19 @@ def test_products_and_norms(d):
         assert norm == pytest.approx(np.linalg.norm(X[k]), rel=1e-15)
 
 
+@njit
+def _sums(XT, weights):
+    return np.array([vectors.weighted_sum(XT, e, weights) for e in range(XT.shape[0])])
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 601])
+def test_sums_over_samples(n):
+    rng = np.random.default_rng(n)
+    XT, weights = rng.normal(size=(4, n)), rng.normal(size=n)
+    room = 1e-15 * n * np.abs(XT) @ np.abs(weights)  # of sums in any order
+    assert (np.abs(_sums(XT, weights) - XT @ weights) <= room).all()
+
+
 @pytest.mark.parametrize("size", [1e-300, 1e-170, 1e160, 1e300, 5e-324])
 def test_a_norm_whose_square_is_no_float(size):
     norm = look([[3.0 * size / 4.0, size]], [1.0, 1.0])[2]

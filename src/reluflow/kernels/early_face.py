@@ -20,7 +20,7 @@ import numpy as np
 
 from reluflow.kernels.boxls import box_least_norm
 from reluflow.kernels.inner import in_any_order, inner
-from reluflow.kernels.vectors import parallel
+from reluflow.kernels.vectors import parallel, weighted_sum
 
 EPS = 2.220446049250313e-16
 PARALLEL = 32 * EPS  # |<D, x_k>| below this times |x_k| sum_i |c_i||x_i|: the neuron moves along
@@ -39,15 +39,6 @@ class Frozen(NamedTuple):
     XT: np.ndarray  # (d, n) where K is empty, else empty: loops over samples then vectorise
 
 
-@in_any_order
-def _weighted_sum(XT, i, weights):
-    """Sum_k weights_k x_ki."""
-    total = 0.0
-    for k in range(weights.size):
-        total += weights[k] * XT[i, k]
-    return total
-
-
 @inner
 def cone_gradient(frozen, u, D):
     """Write sum of slope_k c_k x_k over the samples with u_k != 0 into D."""
@@ -58,7 +49,7 @@ def cone_gradient(frozen, u, D):
         for k in range(n):
             weights[k] = (1.0 if u[k] > 0 else (leak if u[k] < 0 else 0.0)) * c[k]
         for i in range(d):
-            D[i] = _weighted_sum(XT, i, weights)
+            D[i] = weighted_sum(XT, i, weights)
         return
     for i in range(d):
         D[i] = 0.0

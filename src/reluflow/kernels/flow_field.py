@@ -20,7 +20,8 @@ import numpy as np
 
 from reluflow._compiled import njit
 from reluflow.kernels.codes import EXPONENTIAL, LOGISTIC, SQUARE
-from reluflow.kernels.inner import in_any_order, inner
+from reluflow.kernels.inner import inner
+from reluflow.kernels.vectors import weighted_sum
 
 PLAIN = 600.0  # outputs up to which losses are floats with all their digits
 
@@ -175,15 +176,6 @@ def outputs(data, cones, C, f):
                 along[k] += XT[e, k] * mean[e]
         for k in range(n):  # slope 0 on a face, where <w, x_k> = 0 adds nothing
             f[k] += cones.size[g] * cones.S[g, k] * along[k]
-
-
-@in_any_order
-def weighted_sum(XT, e, weights):
-    """Sum_k weights_k x_ke."""
-    s = 0.0
-    for k in range(weights.size):
-        s += weights[k] * XT[e, k]
-    return s
 
 
 @inner

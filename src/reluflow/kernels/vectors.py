@@ -1,12 +1,13 @@
 """Products, norms and parallel samples, for every kernel: <x, w>, |D|, cos(x_i, x_k) = +-1.
 
 As loops and not as ``np.dot``: for vectors of two or three entries the call costs more than the
-sum, and the order of the additions is the same on every machine.
+sum, and the order of the additions is the same on every machine; only sums over all samples leave
+it to the compiler, since they are long.
 """
 
 import numpy as np
 
-from reluflow.kernels.inner import inner
+from reluflow.kernels.inner import in_any_order, inner
 
 
 @inner
@@ -15,6 +16,15 @@ def dot(X, k, z):
     s = 0.0
     for e in range(X.shape[1]):
         s += X[k, e] * z[e]
+    return s
+
+
+@in_any_order
+def weighted_sum(XT, e, weights):
+    """Sum_k weights_k x_ke, of samples as columns of XT."""
+    s = 0.0
+    for k in range(weights.size):
+        s += weights[k] * XT[e, k]
     return s
 
 
