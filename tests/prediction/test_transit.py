@@ -7,7 +7,7 @@ import pytest
 
 from reluflow import Problem, initialize, limit
 from reluflow.prediction.crew import Crew
-from reluflow.prediction.transit import _step
+from reluflow.prediction.transit import _step, transit
 
 
 def crew(scale=1.0):
@@ -51,6 +51,25 @@ def test_the_pull_is_seen_in_the_error():
     felt = np.abs(two.pull() - whole.pull()).max() / np.abs(large.problem.pull).max()
     assert felt > 100.0 * np.abs(two.V - whole.V).max()
     assert _step(large, c, h)[1] == pytest.approx(felt, rel=1e-3)
+
+
+def test_tracers_that_are_the_same_are_followed_once(monkeypatch):
+    """With every answer as if they were followed one by one, to the last bit."""
+    alone = crew()
+    rows = np.array([0, 1, 3, 2, 3, 4, 2, 3])  # two active ones, then tracers several times
+    many = alone.rows(rows, 2)
+    few, of = many.distinct()
+    assert (alone.V[[0, 1, 3, 2, 4]] == few.V).all()
+    assert of.tolist() == [0, 1, 0, 2, 1, 0]
+    together = transit(many, 0.0)
+    monkeypatch.setattr(Crew, "distinct", lambda self: (self, np.arange(6)))
+    apart = transit(many, 0.0)
+    for name in ("V", "s", "log", "U"):
+        assert (getattr(together.crew, name) == getattr(apart.crew, name)).all()
+    for name in ("V", "rates", "offsets", "dead", "lost", "U", "times"):
+        assert (getattr(together.settled, name) == getattr(apart.settled, name)).all()
+    assert (together.gains == apart.gains).all()
+    assert together.end == apart.end
 
 
 @pytest.mark.slow

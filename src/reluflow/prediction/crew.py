@@ -9,7 +9,7 @@ they are and lowers every log norm by lambda per unit of time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -59,6 +59,10 @@ class Settled:
     lost: Mask
     U: Sides
     times: Array
+
+    def rows(self, index: Indices) -> Settled:
+        """Some of them, or some of them several times."""
+        return Settled(*(getattr(self, part.name)[index] for part in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +145,24 @@ class Crew:
             U=np.vstack([acting.U, riding.U]),
             Z=None,
         )
+
+    def distinct(self) -> tuple[Crew, Indices]:
+        """This crew with one tracer for all that are the same in every bit, and each one's place.
+
+        On a plateau neurons of many starts settle in few directions: what they go through from
+        there on is the same, and their exponents, which differ, are not part of it.
+        """
+        places: dict[tuple[bytes, ...], int] = {}
+        of = np.empty(len(self.s) - self.n_active, dtype=np.int64)
+        first = list(range(self.n_active))
+        for i in range(self.n_active, len(self.s)):
+            parts = (self.V[i], self.s[i], self.log[i], self.U[i])
+            key = tuple(part.tobytes() for part in parts)
+            if key not in places:
+                places[key] = len(places)
+                first.append(i)
+            of[i - self.n_active] = places[key]
+        return self.rows(np.array(first), self.n_active), of
 
     def change_since(self, old: Crew) -> float:
         """Largest change of a neuron, in direction and log norm."""

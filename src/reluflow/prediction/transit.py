@@ -241,6 +241,23 @@ def transit(
         Whether neurons on their way to infinity may be left there early (margin losses), see
         `_Divergence`.
     """
+    few, of = crew.distinct()
+    found = _follow(few, start, tol, max_steps, tick, quick)
+    if len(few.s) == len(crew.s):
+        return found
+    everybody = np.append(np.arange(crew.n_active), crew.n_active + of)
+    return replace(
+        found,
+        crew=found.crew.rows(everybody, crew.n_active),
+        settled=found.settled.rows(of),
+        gains=found.gains[of],
+    )
+
+
+def _follow(
+    crew: Crew, start: float, tol: float, max_steps: int, tick: Tick, quick: bool
+) -> Transit:
+    """:func:`transit`, every tracer by itself."""
     unit = crew.problem.total_pull
     t, h = start, 0.05 / unit
     c = crew.pull()
