@@ -109,7 +109,7 @@ def line(row: Mapping[str, Any]) -> str:
     text = (
         f"{row['name']:<18}{size:>10}{row['seconds']:9.1f} s  {'yes' if row['whole'] else 'no':<6}"
     )
-    text += f"{row['jumps']:>6}{loss:>12}"
+    text += f"{row['jumps']:>6}{loss:>16}"
     if "torch_seconds" not in row:
         return text
     if row["torch_reached"]:
@@ -126,7 +126,7 @@ def run(console: Callable[[str], object] = print) -> list[dict[str, Any]]:
     loop = f"PyTorch to the same loss, lr {LR:g}" if has_torch() else "(PyTorch is not installed)"
     console(f"m = {WIDTH}, scale {SCALE:g}, columns centred and scaled; processor time")
     console(
-        f"{'table':<18}{'size':>10}{'explain':>11}  {'whole':<6}{'jumps':>6}{'loss':>12}  {loop}"
+        f"{'table':<18}{'size':>10}{'explain':>11}  {'whole':<6}{'jumps':>6}{'loss':>16}  {loop}"
     )
     rows = []
     for name, table in frames().items():

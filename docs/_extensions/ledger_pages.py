@@ -11,11 +11,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+
+if TYPE_CHECKING:
+    from reluflow.claims.claim import Check
 
 MADE = Path("_made/papers")
 SOURCES = "source"
@@ -58,17 +62,19 @@ def measured(verdict: dict[str, Any]) -> str:
     )
 
 
-def hypotheses(verdict: dict[str, Any]) -> str:
-    """Names of the hypotheses, with a mark where one is not met."""
+def hypotheses(verdict: dict[str, Any], check: Check | None) -> str:
+    """Names of the hypotheses, with a mark where one is not met; else what the check makes."""
+    if not verdict["hypotheses"] and check is not None and check.experiment is not None:
+        does = (check.experiment.__doc__ or "").strip().split("\n\n")[0]
+        return cell(f"its own data. {does}" if does else "its own data")
     marks = {"ok": "", "not met": " (not met)", "unchecked": " (unchecked)"}
     named = {h["name"]: marks.get(h["state"], f" ({h['state']})") for h in verdict["hypotheses"]}
     return cell("; ".join(name + mark for name, mark in named.items()))
 
 
-def source(modules: str) -> str:
+def source(check: Check | None) -> str:
     """Link to the page with the source of a check."""
-    first = modules.split(",")[0].strip()
-    return f"[source]({SOURCES}/{first}.md)" if "." in first else ""
+    return f"[source]({SOURCES}/{check.module}.md)" if check is not None else ""
 
 
 def write_sources(folder: Path, modules: set[str]) -> None:
@@ -90,7 +96,9 @@ def write_if_new(page: Path, text: str) -> None:
         page.write_text(text)
 
 
-def claim_rows(paper: str, verdicts: list[dict[str, Any]], modules: dict[str, str]) -> list[str]:
+def claim_rows(
+    paper: str, verdicts: list[dict[str, Any]], checks: Mapping[tuple[str, str, str], Check]
+) -> list[str]:
     """The table: one line for each check."""
     rows = [
         "| claim | says | status | measured | hypotheses | check |",
@@ -105,9 +113,10 @@ def claim_rows(paper: str, verdicts: list[dict[str, Any]], modules: dict[str, st
         name = cell(f"{v['id'].removeprefix(paper + '-')}{part}{form}")
         says = "" if v["id"] == before else cell(v["statement"])
         before = v["id"]
+        check = checks.get((v["id"], v["form"], v["part"]))
         rows.append(
-            f"| {name} | {says} | {v['status']} | {measured(v)} | {hypotheses(v)} "
-            f"| {source(modules.get(v['id'], ''))} |"
+            f"| {name} | {says} | {v['status']} | {measured(v)} | {hypotheses(v, check)} "
+            f"| {source(check)} |"
         )
     return rows
 
@@ -155,7 +164,8 @@ def paper_page(paper: str, found: dict[str, Any], folder: Path) -> str:
 
     title, authors, link = PAPERS[paper]
     verdicts = found["claims"] + [v for f in found["figures"] for v in f["verdicts"]]
-    modules = {entry.id: entry.module for entry in ledger(paper)}
+    entries = ledger(paper)
+    checks = {(c.id, c.form, c.part): c for entry in entries for c in entry.checks}
     mine = [v for v in verdicts if v["paper"] == paper]
     counts = {
         s: sum(v["status"] == s for v in mine) for s in dict.fromkeys(v["status"] for v in mine)
@@ -166,13 +176,15 @@ def paper_page(paper: str, found: dict[str, Any], folder: Path) -> str:
         "",
         f"{authors}. [The paper]({link}).",
         "",
-        f"{len(modules)} claims, {len(mine)} checks run by this build at their quick size: "
+        f"{len(entries)} claims, {len(mine)} checks run by this build at their quick size: "
         + ", ".join(f"{n} {s}" for s, n in counts.items())
         + ". What the words mean stands [below the list of papers](../../papers.md).",
         "",
         "## Claims",
         "",
-        *claim_rows(paper, verdicts, modules),
+        "Where a check makes its own data, the words beside it say which.",
+        "",
+        *claim_rows(paper, verdicts, checks),
         "",
         "## Figures",
         "",
@@ -196,8 +208,7 @@ def write_pages(app: Sphinx) -> None:
     found = checked_claims(Path(app.srcdir) / "_build" / "reproduction")
     for paper in PAPERS:
         write_if_new(folder / f"{paper.lower()}.md", paper_page(paper, found, folder))
-    firsts = {entry.module.split(",")[0].strip() for entry in ledger()}
-    write_sources(folder, {module for module in firsts if "." in module})
+    write_sources(folder, {check.module for entry in ledger() for check in entry.checks})
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
