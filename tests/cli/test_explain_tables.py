@@ -178,6 +178,9 @@ def test_a_horizon_before_the_end_is_said():
     text = horizon_words(e)
     assert text.startswith("From time 30 on kinks were not located.")
     assert "until time 120, the horizon: what comes later depends" in text
+    # the coarser run may end first: agreement is claimed as far as both go, not to the end
+    e = SimpleNamespace(horizon=Horizon(32.3, True, 0.0, (1e-3, 1e-2)))
+    assert horizon_words(e).endswith("as far as both go, to time 32.3.")
 
 
 # ---------------------------------------------------------------------- ends

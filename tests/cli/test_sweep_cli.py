@@ -46,6 +46,21 @@ def reluflow(*arguments, cwd):
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
+def test_show_folds_wide_tables_and_leaves_costs_out(tmp_path, here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    (tmp_path / "runs.toml").write_text(
+        'task = "flow"\nseeds = 2\n[problem]\nname = "three-points"\n'
+        "[init]\nm = [4, 8]\nscale = 1e-3\n[clock]\nt_end = 10.0\n"
+    )
+    assert here("runs.toml", "--workers", 0)[0] == 0
+    table, _, costs = here("show", "runs.parquet")[1].partition("what the runs cost is not shown: ")
+    assert costs.startswith("--of cost.")
+    assert "cost." not in table
+    assert max(map(len, table.splitlines())) <= 100
+    asked = costs.split()[1]
+    assert asked in here("show", "runs.parquet", "--of", asked)[1].splitlines()[1]
+
+
 def test_run_show_plot(tmp_path, here):
     (tmp_path / "small.toml").write_text(SMALL)
     code, out, errors = here("small.toml", "--workers", 0, "--json")

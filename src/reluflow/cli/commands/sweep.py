@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Annotated, Any
 
 import typer
@@ -115,12 +116,25 @@ def show(
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     print(f"{found.title['sweep']['task']} over {', '.join(found.swept) or 'seeds'}: {said}")
     if frame is not None:
-        differing, same = split_constant(frame)
-        print(differing.to_string(index=False, float_format=lambda v: f"{v:.4g}"))
+        hidden = [] if of else [name for name in frame if name.startswith("cost.")]
+        differing, same = split_constant(frame.drop(columns=hidden))
+        # folded to the width of the terminal, with the fields again before each part
+        fields = [name for name in by or found.swept if name in differing]
+        print(
+            (differing.set_index(fields) if fields else differing).to_string(
+                index=bool(fields),
+                sparsify=False,
+                float_format=lambda v: f"{v:.4g}",
+                line_width=get_terminal_size().columns,
+            )
+        )
         if same:
             print(
                 "the same in every row: " + ", ".join(f"{k} {_short(v)}" for k, v in same.items())
             )
+        costs = dict.fromkeys(name.split()[0] for name in hidden)
+        if costs:
+            print(f"what the runs cost is not shown: --of {' --of '.join(costs)}")
     if counts["failed"]:
         print(f"the first failure: {_first_failure(found)}")
 

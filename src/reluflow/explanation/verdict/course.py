@@ -88,7 +88,7 @@ def _groups(e: Explanation) -> list[str]:
         name = "The one direction at the end" if K == 1 else f"Direction {i + 1} at the end"
         effect = "raises" if g.sign > 0 else "lowers"
         n = e.problem.n
-        edge = f" and lies on the edge of {samples(g.edge, n)}" if g.edge else ""
+        edge = f", lies on the edge of {samples(g.edge, n)}" if g.edge else ""
         lines.append(
             f"{name} ({count(g.neurons, 'neuron')}, {100 * g.share:.3g} % of the output) "
             f"{effect} f on {samples(g.active, n)}{_classes(e, g.active)}{edge} and reads "

@@ -26,7 +26,7 @@ def horizon(e: Explanation) -> str:
         f"agree in the loss, to {100 * h.close:g} % of the first one, "
     )
     if h.whole:
-        return text + f"to the end (the horizon, time {h.time:.4g}, is not met before)."
+        return text + f"as far as both go, to time {h.time:.4g}."
     return text + (
         f"until time {h.time:.4g}, the horizon: what comes later depends on details below these "
         "errors."
