@@ -259,15 +259,21 @@ def test_files_that_are_no_tables(tmp_path):
 
 
 def test_damaged_tables_are_one_sentence_or_made_whole(tmp_path):
-    """Bytes of a finished table changed: the sweep is refused, or every point is there once."""
+    """Bytes of a finished table changed: the sweep is refused, or every point is there once.
+
+    In a Parquet table with its own values: its seal covers every byte. (The text of a .jsonl may
+    be changed by hand.)
+    """
     rng = np.random.default_rng(0)
     grid = {"x": list(range(5))}
     refused = 0
     for name in ("t.parquet", "t.jsonl"):
         out = tmp_path / name
-        sweep("helpers:draw", grid, out=out, executor="serial")
+        values = [
+            r["value"] for r in sweep("helpers:draw", grid, out=out, executor="serial").rows()
+        ]
         whole = out.read_bytes()
-        for _ in range(60):
+        for _ in range(200):
             damaged = bytearray(whole)
             place = int(rng.integers(len(whole)))
             damaged[place : place + 3] = rng.bytes(3)
@@ -276,13 +282,34 @@ def test_damaged_tables_are_one_sentence_or_made_whole(tmp_path):
             try:
                 again = sweep("helpers:draw", grid, out=out, executor="serial")
                 assert again.counts() == {"ok": 5, "failed": 0, "missing": 0}
+                if name == "t.parquet":
+                    assert [row["value"] for row in again.rows()] == values
             except ReluflowError as error:
                 sentence = str(error)
             refused += sentence != ""
             assert "\n" not in sentence
             for path in tmp_path.glob("t.*"):
                 path.unlink()
-    assert refused > 20
+    assert refused > 200
+
+
+def test_a_title_with_another_number_of_points_is_refused(tmp_path):
+    """A reader that believed it would drop finished rows, or wait for rows that never come."""
+    out = tmp_path / "t.jsonl"
+    sweep("helpers:draw", {"x": [1, 2]}, out=out, executor="serial", seeds=3)
+    text = out.read_text()
+    for changed in ('"points": 0', '"points": 7'):
+        out.write_text(text.replace('"points": 6', changed))
+        with pytest.raises(ReluflowError, match="is not the journal of a sweep"):
+            read_table(out)
+
+
+def test_sealed_tables_are_ordinary_parquet_files(tmp_path):
+    import pandas
+
+    out = tmp_path / "t.parquet"
+    table = sweep("helpers:draw", {"x": [1, 2]}, out=out, executor="serial", seeds=20_000)
+    assert len(pandas.read_parquet(out)) == table.counts()["ok"] == 40_000  # several groups of rows
 
 
 @pytest.mark.parametrize("title", ["[]", '{"sweep": 1, "id": "x", "points": 5}', '{"id": {}}'])

@@ -168,8 +168,7 @@ class Grid:
     @property
     def sizes(self) -> list[int]:
         """Number of values of each factor, and of repetitions."""
-        sizes = [len(next(iter(factor.values()))) for factor in self.factors]
-        return [*sizes, len(self.seeds)]
+        return _sizes(self.factors, self.seeds)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -210,6 +209,18 @@ class Grid:
             "seed": self.root,
             "shared": sorted(self.shared),
         }
+
+
+def count_described(about: Mapping[str, Any]) -> int:
+    """How many points :meth:`Grid.describe` speaks of."""
+    seeds = about["seeds"]
+    if isinstance(seeds, str):  # "range(0, 20000)", or with a step
+        seeds = range(*map(int, seeds.removeprefix("range(").removesuffix(")").split(",")))
+    return math.prod(_sizes(about["factors"], seeds))
+
+
+def _sizes(factors: Iterable[Mapping[str, Sequence[Any]]], seeds: Sequence[int]) -> list[int]:
+    return [*(len(next(iter(factor.values()))) for factor in factors), len(seeds)]
 
 
 def digest(value: Any) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.errors import ReluflowError
+from reluflow.sweeps.grid import count_described, digest
 
 OPEN, OK, FAILED = 0, 1, 2
 STATES = {"ok": OK, "failed": FAILED}
@@ -132,8 +133,10 @@ def parse_title(text: bytes) -> dict[str, Any] | None:
             and isinstance(title["points"], int)
             and isinstance(about["fixed"], dict)
             and all(isinstance(factor, dict) for factor in about["factors"])
+            and title["id"] == digest(about)
+            and title["points"] == count_described(about)
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError):
         return None
     return title if whole else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import itertools
 import json
@@ -9,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from reluflow.sweeps.work import Done, Row
 
 GROUP = 10_000  # rows held at once while a table is written or read
 _KEY = b"reluflow.sweep"
+_SEAL = b"reluflow.sealed:"  # and the hash of all other bytes, between the pages and the footer
+_END = 8  # bytes after the footer of a Parquet file: its length in four bytes, and PAR1
 
 
 def needs_pyarrow() -> tuple[Any, Any]:
@@ -54,6 +57,7 @@ def stored_title(out: Path) -> dict[str, Any] | None:
     title = None
     if out.suffix != ".jsonl" and out.exists():
         _, parquet = needs_pyarrow()
+        check_seal(out)
         with _readable(out):
             text = (parquet.read_schema(out).metadata or {}).get(_KEY, b"")
         title = parse_title(text)
@@ -178,6 +182,52 @@ def _readable(out: Path) -> Iterator[None]:
         ) from None
 
 
+def seal(table: Path) -> None:
+    """Put a hash of a Parquet file into it, before the footer.
+
+    Pages are found by their place counted from the start, so other readers do not see it.
+    """
+    with open(table, "rb+") as file:
+        hashed = hashlib.file_digest(file, "sha256").digest()
+        footer = _footer_of(file)
+        file.seek(footer)
+        tail = file.read()
+        file.seek(footer)
+        file.write(_SEAL + hashed + tail)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def check_seal(table: Path) -> None:
+    """Refuse a table with a changed byte; one that carries no seal is taken as it is."""
+    size = len(_SEAL) + hashlib.sha256().digest_size
+    with _readable(table), open(table, "rb") as file:
+        footer = _footer_of(file)
+        file.seek(max(footer - size, 0))
+        found = file.read(size)
+        if not found.startswith(_SEAL):
+            return
+        rest = hashlib.sha256()
+        file.seek(0)
+        left = footer - size
+        while left and (block := file.read(min(left, 1 << 20))):
+            rest.update(block)
+            left -= len(block)
+        file.seek(footer)
+        rest.update(file.read())
+        if found != _SEAL + rest.digest():
+            raise ReluflowError(
+                f"cannot read {table}: its bytes have changed since it was written; it is damaged: "
+                "restore it, or give another --out"
+            )
+
+
+def _footer_of(file: BinaryIO) -> int:
+    """Where the footer of a Parquet file begins."""
+    end = file.seek(-_END, os.SEEK_END)
+    return end - int.from_bytes(file.read(4), "little")
+
+
 def write_table(out: Path, title: Mapping[str, Any]) -> None:
     """Write the Parquet table beside its place and rename: never half a table."""
     arrow, parquet = needs_pyarrow()
@@ -204,8 +254,7 @@ def write_table(out: Path, title: Mapping[str, Any]) -> None:
             while group := list(itertools.islice(rows, GROUP)):
                 cells = [{n: _cell(kinds[n], v) for n, v in row.items()} for row in group]
                 writer.write_batch(arrow.RecordBatch.from_pylist(cells, schema=schema))
-        with open(part, "rb+") as file:
-            os.fsync(file.fileno())
+        seal(part)
 
 
 def _kind(before: str | None, value: Any) -> str:
