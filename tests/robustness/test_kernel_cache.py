@@ -155,3 +155,33 @@ def test_warm_leaves_nothing_to_compile(tmp_path):
         assert run(COMMAND, *arguments, folder=tmp_path).returncode == 0
     after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
     assert after == made
+
+
+SHAPES = """
+import numpy as np
+from reluflow import Problem, align, descend, extremal_vectors, flow, initialize, limit
+from reluflow import stationarity
+from reluflow.cli.warming import kernels
+rng = np.random.default_rng(0)
+for n, d, loss in ((6, 1, "square"), (1, 3, "half_square"), (6, 3, "logistic"), (7, 2, "square")):
+    X, y = rng.standard_normal((n, d)), np.sign(rng.standard_normal(n))
+    problem = Problem(X, y, loss=loss)
+    net = initialize(problem, 5, 1e-3, rng=0)
+    extremal_vectors(problem), align(problem, net), limit(problem, net)
+    for kinks in (True, False):
+        flow(problem, net, t_end=3.0, kinks=kinks, max_steps=2000)
+    for backend in ("dense", "lumped"):
+        run = descend(problem, net, lr=0.01, steps=10, backend=backend)
+    stationarity(problem, run.final)
+print(*[name for name, kernel in kernels() if len(kernel.signatures) > 1])
+"""
+
+
+def test_shapes_of_tables_do_not_compile_kernels_again():
+    """One feature once made frozen views where others had copies: 30 s of compiling.
+
+    Lumped steps are compiled for each number of features on purpose.
+    """
+    done = run(SHAPES)
+    assert done.returncode == 0, done.stderr[-500:]
+    assert set(done.stdout.split()) <= {"lumped.lumped_steps"}

@@ -123,15 +123,22 @@ class Evidence:
         return 1e-15 if self.run is None else float(self.run.settings.get("rtol", 1e-15))
 
     @property
-    def step_errors(self) -> float:
-        """What the errors of steps may add up to after a flow no longer located kinks; else 0.
-
-        There ``rtol`` is not kept: each step has an error of its own, a coarser one.
-        """
+    def coarse_rtol(self) -> float:
+        """Largest error of a step after a flow no longer located its kinks; 0 where it did."""
         handovers = () if self.run is None else self.run.settings.get("handovers") or ()
-        if self.run is None or not handovers:
+        return max((float(handover["rtol"]) for handover in handovers), default=0.0)
+
+    @property
+    def step_errors(self) -> float:
+        """What the errors of a flow's steps may add up to, relative to the sizes of neurons.
+
+        Each is below ``rtol`` while kinks are located, below a coarser one of its own afterwards.
+        """
+        if self.run is None:
             return 0.0
-        return float(handovers[-1]["rtol"]) * float(self.run.cost.get("steps", 1))
+        return max(self.rtol, self.coarse_rtol) * float(
+            self.run.cost.get("steps", 1) + self.run.cost.get("leaps", 0)
+        )
 
     def missing(self, needs: Sequence[str]) -> list[str]:
         """Those of ``needs`` (keys of ``NEEDS``) that this evidence lacks."""

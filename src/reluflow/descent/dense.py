@@ -89,12 +89,13 @@ class Fused(_Plain):
     def __init__(self, samples: Samples, net: Network, both: bool, limit: float) -> None:
         super().__init__(net, np.dtype(np.float64))
         self.samples, self.both, self.limit = samples, both, limit
-        self.XT = np.ascontiguousarray(samples.X.T)
+        self.XT = samples.X.T.copy()  # never a frozen view: another signature
         S = samples.X @ self.W.T
         phi = np.where(S > 0, S, samples.leak * S)
         self.f = phi @ (self.a * self.scale2)
         stored = samples.d != 2  # with two features the kernel computes signs anew
-        self.slope = np.where(S.T > 0, 1.0, samples.leak) if stored else np.empty((0, 0))
+        active = np.ascontiguousarray(S.T) > 0  # samples of a neuron one after the other
+        self.slope = np.where(active, 1.0, samples.leak) if stored else np.empty((0, 0))
 
     def advance(self, rates: Array, batches: NDArray[np.int64]) -> tuple[int, int]:
         from reluflow.kernels.dense import dense_steps

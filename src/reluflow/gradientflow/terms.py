@@ -38,7 +38,7 @@ def data_of(problem: Problem, clock: str, decay: float = 0.0) -> Data:
         raise ReluflowError(f"flow has no kernel for the loss {problem.loss.name!r}")
     return Data(
         np.ascontiguousarray(problem.X),
-        np.ascontiguousarray(problem.X.T),
+        problem.X.T.copy(),  # of one feature a view would do, but a frozen one: another signature
         problem.norms,
         np.ascontiguousarray(problem.y),
         problem.loss.kernel,

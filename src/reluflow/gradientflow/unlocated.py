@@ -79,7 +79,7 @@ class Unlocated:
         decay: float = 0.0,
     ) -> None:
         self.data, self.rtol, self.damped, self.decay = data, rtol, damped, decay
-        self.XT = np.ascontiguousarray(data.X.T)
+        self.XT = data.X.T.copy()
         self.Z, self.ls = Z, ls.copy()
         self._rescale()
         self.alive = self._find_alive()

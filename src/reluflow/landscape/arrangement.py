@@ -167,7 +167,7 @@ def candidates(form: Canonical) -> tuple[Sides, Array, Sides, bool]:
         parts.append(np.zeros((1, H), dtype=np.int8))
     simple = ray_patterns[count == q]
     if len(simple):
-        K = np.nonzero(simple == 0)[1].reshape(len(simple), q)
+        K = np.ascontiguousarray(np.nonzero(simple == 0)[1]).reshape(len(simple), q)
         args = (form.N, form.m, form.kappa, K, simple, form.tol, ZERO_TOL * form.scale)
         (found,) = collect(lambda found: (faces_at_rays(*args, found),), H, 1000)
         parts.append(np.unique(found, axis=0))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from reluflow.claims.claim import Found, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import dominated_start, gradient_flow
+from reluflow.claims.invariants import kept_by_flow
 from reluflow.claims.verdict import Comparison, Hypothesis, Status, at_least, at_most, equals
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.flow import flow
@@ -145,7 +146,7 @@ def outer_weights_stay(evidence: Evidence) -> Found:
                 2 * EPS,
                 what=f"max |log |a/a0|| / log(1/lambda) until {tau:.3g}",
             ),
-            at_most(over, 10 * evidence.rtol, what="log |w|/|a|"),
+            kept_by_flow(evidence, over, "log |w|/|a|"),
         ],
         [_small_enough(known, log_lambda, 1.0)],
     )

@@ -17,7 +17,7 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import Found, Outcome, claim, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import dominated_start, gradient_flow, half_square, no_leak
-from reluflow.claims.invariants import ROUNDING, dead
+from reluflow.claims.invariants import ROUNDING, dead, kept_by_flow
 from reluflow.claims.run import as_found
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.network import Network
@@ -107,22 +107,21 @@ def first_phase(evidence: Evidence) -> list[Comparison]:
     start, idle = run.start, dead(run.problem, run.start)
     gains = [log_gain(net, start) for net in states_until(evidence, run.tau)]
     up = [gain[run.positive] for gain in gains]
-    tolerance = 10 * evidence.rtol
     return [
-        at_most(
+        kept_by_flow(
+            evidence,
             -min(g.min(initial=0.0) for g in up),
-            tolerance,
-            what="fall of log a, positive active neurons",
+            "fall of log a, positive active neurons",
         ),
         at_most(
             max(g.max(initial=-np.inf) for g in up) / -run.log_lambda,
             2 * run.eps,
             what="log(a/a0) / log(1/lambda), the same",
         ),
-        at_most(
+        kept_by_flow(
+            evidence,
             max(gain[run.negative].max(initial=0.0) for gain in gains),
-            tolerance,
-            what="rise of log |a|, negative neurons",
+            "rise of log |a|, negative neurons",
         ),
         at_most(
             max(_relative_moves(net, start)[idle].max(initial=0.0) for net in run.path),
@@ -176,7 +175,7 @@ def bundle_forms(run: PhasedRun) -> list[Comparison]:
     late = (-(1 - 2 * run.eps) * run.log_lambda + 0.5 * np.log(run.eps2)) / rate
     return [
         at_least(half.min(), 0.5, what="<v_i, x_k> |D*| / <D*, x_k> at tau2"),
-        at_most(fall, 10 * run.evidence.rtol, what="rise of log |a|, negative neurons"),
+        kept_by_flow(run.evidence, fall, "rise of log |a|, negative neurons"),
         at_least(run.times[i] - run.tau, late, what="tau2 - tau against (1-2eps) log"),
     ]
 

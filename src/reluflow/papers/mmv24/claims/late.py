@@ -13,6 +13,7 @@ from reluflow.arrays import Array
 from reluflow.claims.claim import Found, experiment
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start
+from reluflow.claims.invariants import kept_by_flow
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most
 from reluflow.papers.mmv24.claims.patterns import DATA, NEEDS, SCOPE
 from reluflow.papers.mmv24.constants import early_scale
@@ -199,7 +200,7 @@ def turns_to_the_sum(growth: Growth) -> Found:
             law = np.tanh(first + rate * (t[inside] - t[inside][0]))
             gaps.append(np.abs(law - cosine[inside]).max())
         found += [
-            at_most(max(gaps), 100 * growth.evidence.rtol, what=f"|cos - tanh law|, sign {s:+d}"),
+            kept_by_flow(growth.evidence, max(gaps), f"|cos - tanh law|, sign {s:+d}", 100.0),
             at_least(
                 cosines[-1].min(),
                 1 - 1e-4,

@@ -20,7 +20,7 @@ from reluflow.claims.hypotheses import (
     no_leak,
     positively_correlated,
 )
-from reluflow.claims.invariants import DRIFT, ROUNDING, dead_neurons_move
+from reluflow.claims.invariants import ROUNDING, dead_neurons_move, kept_by_flow
 from reluflow.claims.verdict import Comparison, Hypothesis, at_least, at_most, equals
 from reluflow.errors import ReluflowError
 from reluflow.network import Network
@@ -325,7 +325,7 @@ def group_invariant(evidence: Evidence) -> Comparison:
         for net in evidence.path()[since:]:
             size = np.sum(net.weights()[1][group] ** 2)
             worst = max(worst, float(np.abs(_gram(net, group) - first).max() / size))
-    return at_most(worst, DRIFT * evidence.rtol, error=1e-13, what="drift over the group's norm^2")
+    return kept_by_flow(evidence, worst, "drift over the group's norm^2")
 
 
 def traps_of(p: Problem, net: Network) -> NDArray[np.int64]:

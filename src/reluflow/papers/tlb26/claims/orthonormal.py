@@ -12,7 +12,7 @@ from scipy.special import bdtr
 from reluflow.claims.claim import assumption, claim, experiment, predicate
 from reluflow.claims.evidence import Evidence
 from reluflow.claims.hypotheses import balanced_start, gradient_flow, no_leak, orthonormal_inputs
-from reluflow.claims.invariants import balance_and_signs
+from reluflow.claims.invariants import balance_and_signs, kept_by_flow
 from reluflow.claims.verdict import Comparison, at_least, at_most, equals
 from reluflow.errors import ReluflowError
 from reluflow.gradientflow.flow import flow
@@ -135,7 +135,7 @@ def inactive_components_rest(evidence: Evidence) -> Comparison:
         factor = np.exp(net.log_factors - first.log_factors)
         change = np.abs(X @ net.W.T * factor - X @ first.W.T) / np.abs(first.W).max(axis=1)
         worst = max(worst, float(change[off].max(initial=0.0)))
-    return at_most(worst, 10 * evidence.rtol, what="relative change of inactive components")
+    return kept_by_flow(evidence, worst, "relative change of inactive components")
 
 
 @claim("TLB26-P1", needs=("path",), given=[gradient_flow, balanced_start], example=golden_run)
