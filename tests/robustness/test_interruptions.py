@@ -93,10 +93,15 @@ def test_ctrl_c_while_the_command_is_imported(monkeypatch, capsys):
             raise KeyboardInterrupt
         return real(name, *rest, **named)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(builtins, "__import__", pressed)
-        with pytest.raises(SystemExit) as left:
-            __main__.main()
+    before = signal.getsignal(signal.SIGINT), sys.excepthook
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(builtins, "__import__", pressed)
+            with pytest.raises(SystemExit) as left:
+                __main__.main()
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        sys.excepthook = before[1]
     assert left.value.code == 130
     assert capsys.readouterr().err == "reluflow: interrupted\n"
 
@@ -125,6 +130,31 @@ module.main()
 
 def test_ctrl_c_in_a_callback_is_not_dropped():
     done = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr == "reluflow: interrupted\n"
+
+
+TURNED = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from reluflow import __main__
+from reluflow.cli import main as module
+
+def app(**_):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        sys.excepthook(*sys.exc_info())  # as C code does that imports NumPy
+        raise ValueError("KeyboardInterrupt: ")
+
+module.app = app
+__main__.main()
+"""
+
+
+def test_ctrl_c_that_a_library_turns_into_an_error_of_its_own():
+    """Seen with pydantic, whose SchemaError has the KeyboardInterrupt in its words, and NumPy."""
+    done = subprocess.run([sys.executable, "-c", TURNED], capture_output=True, text=True)
     assert done.returncode == 130
     assert done.stderr == "reluflow: interrupted\n"
 

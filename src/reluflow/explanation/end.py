@@ -23,7 +23,8 @@ LEAST = 1e-3  # of a sample's output or label: a neuron that makes less of each 
 _ADDED = 6  # neurons added at most in the search for an interpolator
 _LARGE_STEPS, _LARGE_WORK = 6_000, 6e8  # of the run from a larger scale: steps, 6 m n d each
 _LEAST_STEPS = 100
-_LARGE_SECONDS = 2.0  # of work, where such steps come to locate kinks after all
+_LARGE_SECONDS = 2.0  # of its work
+_ADDED_SECONDS = 2.0  # of the work of a run with one more neuron
 _LOCATED = 5_000  # m n d up to which the run from a larger scale locates its kinks
 FITS = 1e-4  # error over its own label up to which a sample counts as fitted: 1e-8 of its loss
 SILENT = 1e-6  # output over its own label up to which a sample counts as not learnt
@@ -144,19 +145,21 @@ def interpolator(problem: Problem, point: Stationarity) -> Network | None:
     Starts from the end with each direction as one neuron. None when none is found.
     """
     from reluflow.gradientflow.flow import flow
+    from reluflow.gradientflow.stops import Worked
     from reluflow.optimum.stationarity import stationarity
 
     try:
         small, _ = collapse(point.network, carriers(problem, point.network))
     except ReluflowError:
         return None
+    budget = Worked(_ADDED_SECONDS)
     try:
         now = stationarity(problem, small)
         for _ in range(_ADDED):
             if not now.gain > 0.0:
                 return None
             with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is no result
-                run = flow(problem, now.widened(), max_steps=20_000, progress=False)
+                run = flow(problem, now.widened(), max_steps=20_000, stop=budget, progress=False)
                 f = problem.outputs(run.final)
             if run.status.code == "interrupted":
                 raise KeyboardInterrupt
@@ -197,9 +200,8 @@ def train_from_large(problem: Problem, net: Network) -> LargeStart | None:
     margin = problem.loss.margin
     first = problem.silent_loss
     located = not margin and net.m * problem.X.size <= _LOCATED
-    stops: list[Any] = [loss_below((1e-5 if margin else 1e-9) * first), stationary(1e-6)]
-    if not located:
-        stops.append(Worked(_LARGE_SECONDS))
+    low = loss_below((1e-5 if margin else 1e-9) * first)
+    stops: list[Any] = [low, stationary(1e-6), Worked(_LARGE_SECONDS)]
     try:
         run = flow(
             problem,

@@ -110,8 +110,11 @@ class Linearised:
         return int(self.samples.shape[1])
 
     def resolvent(self, value: complex) -> Solve:
-        """A function that solves (value - J) delta = r for delta, and gives delta f as well."""
-        from scipy.linalg import lu_factor, lu_solve
+        """A function that solves (value - J) delta = r for delta, and gives delta f as well.
+
+        Where there is no solution it is not finite, which the step is refused for.
+        """
+        from scipy.linalg import get_lapack_funcs
 
         D, felt, d = self.D, self.felt, self.D.shape[1]
         gap = value**2 - np.sum(D * D, axis=1)
@@ -121,7 +124,8 @@ class Linearised:
         Gamma = Gamma + weight * (value * W + p[:, :, None] * B[:, None, :])
         Gamma = Gamma + (s / value)[:, None, None] * np.eye(d)
         system = np.eye(self.unknowns) - (Gamma @ self.K[felt]).reshape(2 * (self.unknowns,))
-        factors = lu_factor(system, check_finite=False)
+        factorise, substitute = get_lapack_funcs(("getrf", "getrs"), (system,))
+        factors = factorise(system)[:2] if self.unknowns else None
         own, QC = self.at.own, self.QC
 
         def apart(r: Values) -> Values:
@@ -133,7 +137,9 @@ class Linearised:
         def solve(r: Values) -> tuple[Values, Values]:
             alone = apart(r)
             rows = QC[:, -1:] * alone[:, :-1] + QC[:, :-1] * alone[:, -1:]
-            mean = lu_solve(factors, self.at.add_up(rows)[felt].ravel(), check_finite=False)
+            mean = self.at.add_up(rows)[felt].ravel()
+            if factors is not None:
+                mean = substitute(*factors, mean)[0]
             pushed = self.at.move(self.C, self.K @ mean)
             return alone + apart(pushed), self.samples @ mean
 

@@ -106,7 +106,9 @@ class Solver(Present):
         self.damped, self.patient, self.bundles, self.most = damped, patient, bundles, most
         self.trial, self.leaper = Trial(self), Leaper(self)
         self.implicit = False  # whether steps are implicit now
-        self.explicit_until = 0  # number of steps before which no implicit one is tried
+        # number of steps before which no implicit one is tried; outputs under a square loss mostly
+        # relax to a rest soon, from which leaps go on
+        self.explicit_until = 40 * LOOKS if state.data.kind == SQUARE else 0
         self.passed = 0.0  # way since the last look at :meth:`_choose_method`
         self.stuck = 0  # arrivals in a row without time passing
         self.landed, self.way = 0, 0.0  # landings of late; how far, in steps without landings
@@ -183,8 +185,6 @@ class Solver(Present):
         to about 6 / rate. Outputs under a square loss relax to a rest, from which leaps go on.
         """
         s, steps = self.state, self.cost["steps"]
-        if s.data.kind == SQUARE:
-            return
         rate = self.leaper.relaxation(np.ones(s.U.shape[0], dtype=bool), self.stiffness()[1])
         way, self.passed = self.passed, 0.0
         if self.implicit:
