@@ -40,7 +40,7 @@ _FITTED = 10.0  # least margin y f from which a direction can be the last one
 _LATE, _LOOKS = 1e3, 50  # least margin from which a slow direction ends the run, and how often seen
 _RESTS = 5e-3  # share of the first loss: a run that falls less per doubling of time is at its end
 _KNOWN = 0.1  # distance of a direction to its limit at which the rest may be left to its rate
-_FAR = 1e4  # least margin at which the run of a table ends, whatever its direction does
+_FAR = (1e6, 1e4)  # least margin at which runs end, whatever the direction does: small data first
 _LONG = (30_000, 3_000)  # steps after which stiff runs end, small data first, once all is fitted
 _CRAWLS = 0.1  # power of |theta| at which a direction settles too slowly to wait for
 _WIDE_LOSS = 1e-2  # where kinks are not located: share of the first loss at which a run ends
@@ -96,6 +96,14 @@ class SlowDirection(Stop):
 
     fastest: float = _CRAWLS
 
+    @property
+    def _table(self) -> bool:
+        return self.fastest > _CRAWLS
+
+    @property
+    def _last_margin(self) -> float:
+        return _FAR[self._table]
+
     def met(self, mover: Any, problem: Problem) -> Status | None:
         least = float(np.min(problem.y * mover.f))
         if mover.cost["steps"] % _LOOKS or least < _FITTED:
@@ -105,7 +113,8 @@ class SlowDirection(Stop):
         from reluflow.optimum.kkt import settling_rate
 
         rate = settling_rate(problem, mover.present().network(problem))
-        if not 0.0 < rate <= self.fastest:
+        fastest = self.fastest if least < self._last_margin else max(self.fastest, 1.0)
+        if not 0.0 < rate <= fastest:
             return self._far(mover, least)
         left = f"{100 * 10 ** (-rate / 2):.3g} % of its distance to the limit would be left"
         if rate < _CRAWLS:
@@ -122,8 +131,7 @@ class SlowDirection(Stop):
 
     def _far(self, mover: Any, least: float) -> Status | None:
         """An end very late, or after very many steps, where no rate says how it goes on."""
-        table = self.fastest > _CRAWLS
-        if mover.cost["steps"] < _LONG[table] and not (table and least >= _FAR):
+        if mover.cost["steps"] < _LONG[self._table] and least < self._last_margin:
             return None
         return Status(
             "far",

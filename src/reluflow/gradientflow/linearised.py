@@ -124,7 +124,7 @@ class Linearised:
         Gamma = Gamma + weight * (value * W + p[:, :, None] * B[:, None, :])
         Gamma = Gamma + (s / value)[:, None, None] * np.eye(d)
         system = np.eye(self.unknowns) - (Gamma @ self.K[felt]).reshape(2 * (self.unknowns,))
-        factorise, substitute = get_lapack_funcs(("getrf", "getrs"), (system,))
+        factorise = get_lapack_funcs("getrf", (system,))
         factors = factorise(system)[:2] if self.unknowns else None
         own, QC = self.at.own, self.QC
 
@@ -139,7 +139,7 @@ class Linearised:
             rows = QC[:, -1:] * alone[:, :-1] + QC[:, :-1] * alone[:, -1:]
             mean = self.at.add_up(rows)[felt].ravel()
             if factors is not None:
-                mean = substitute(*factors, mean)[0]
+                mean = get_lapack_funcs("getrs", (factors[0], mean))(*factors, mean)[0]
             pushed = self.at.move(self.C, self.K @ mean)
             return alone + apart(pushed), self.samples @ mean
 

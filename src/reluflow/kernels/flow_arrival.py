@@ -66,7 +66,9 @@ def resolve(data, u, z, c, policy):
     """Settle the faces of u: sides for slopes at a bound, 0 for sliding; w is put on its faces.
 
     The element of minimal norm over all slopes of the faces is found at once; a sample whose slope
-    is at a bound gets a side, then the rest is settled anew, one sample at a time.
+    is at a bound gets a side, then the rest is settled anew, one sample at a time. Those that are
+    crossed or left whatever their slope (a c_k >= 0) come first: a slope that others have at a
+    bound beside an undecided one may be inside once that one has its side.
     """
     n, d = data.X.shape
     a = z[d]
@@ -80,13 +82,14 @@ def resolve(data, u, z, c, policy):
         dependent = tied_force(data, tied, e, D, slopes) > 0
         box_force(data, tied, e, D, slopes)
         changed = False
-        for k in range(n):
-            if tied[k] != 0:
+        for i in range(2 * n):
+            k, attracting = i % n, i >= n
+            if tied[k] != 0 or attracting != (a * e[k] < 0.0):
                 continue
             v = dot(data.X, k, D)
             moving = abs(v) > 1e-12 * scale * data.norms[k]
             s = slopes[k]
-            if a * e[k] < 0.0:
+            if attracting:
                 # with dependent samples slopes are not unique: a bound alone says nothing
                 if (s <= data.leak + 1e-13 or s >= 1.0 - 1e-13) and (moving or not dependent):
                     put(data, u, k, 1 if s > 0.5 * (1.0 + data.leak) else -1)
