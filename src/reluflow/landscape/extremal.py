@@ -22,7 +22,7 @@ from reluflow.landscape.canonical import (
     orthogonal,
     unit_pull,
 )
-from reluflow.landscape.kinds import Critical, lift, outside, verify
+from reluflow.landscape.kinds import Critical, lift, outside, project_all, verify
 from reluflow.landscape.sweep import arc_basins, sweep
 from reluflow.problem import Problem
 from reluflow.runtime.plain import to_plain
@@ -259,20 +259,27 @@ def _certain(form: Canonical, points: list[Critical]) -> bool:
 
 
 def _inside(form: Canonical, found: Sides, lines: Array, ray_patterns: Sides) -> Array:
-    """A direction inside each face: the sum of the rays of its closure (zeros if D is not 0)."""
+    """A direction inside each face on which G is flat: the sum of the rays of its closure."""
     inside = np.zeros((len(found), form.r))
     if not len(lines):
         return inside
-    for i, v in enumerate(found):
-        on = v == 0
-        D = form.m + (v * form.kappa) @ form.N
-        if not on.any() and np.linalg.norm(D) > 1e-11 * form.scale:
-            continue
-        touching = ((ray_patterns == v) | (ray_patterns == 0)).all(axis=1)
+    flat = np.linalg.norm(project_all(form, found), axis=1) <= 2 * ZERO_TOL * form.scale
+    sides, rays = _words(found), _words(ray_patterns)
+    for i in np.flatnonzero(flat):
+        # rays of the closure have no sign that the face has not
+        touching = np.flatnonzero(~(rays & ~sides[:, i, None]).any(axis=0))
         z = lines[touching].sum(axis=0)
         size = np.linalg.norm(z)
         inside[i] = z / size if size > 0 else z
     return inside
+
+
+def _words(patterns: Sides) -> NDArray[np.uint64]:
+    """Bits of the signs of each pattern (count, H), in words (2 H / 64 or more, count)."""
+    bits = np.packbits(np.hstack([patterns > 0, patterns < 0]), axis=1)
+    padded = np.zeros((len(bits), -(-bits.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : bits.shape[1]] = bits
+    return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
 def _faces(problem: Problem, c: Array, patterns: Sides) -> tuple[tuple[int, ...], ...]:

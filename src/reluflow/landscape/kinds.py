@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluflow.arrays import Array, Sides
+from reluflow.arrays import Array, Mask, Sides
 from reluflow.landscape.arrangement import in_span, log_subsets, rays
 from reluflow.landscape.canonical import ZERO_TOL, Canonical, row_space
 
@@ -47,6 +47,33 @@ def project(form: Canonical, v: Sides) -> Array:
         D = D - Q.T @ (Q @ D)
         D = D - Q.T @ (Q @ D)
     return D
+
+
+def project_all(form: Canonical, found: Sides) -> Array:
+    """:func:`project` of many patterns, those with the same hyperplanes together."""
+    D = form.m + (found * form.kappa) @ form.N
+    packed = np.packbits(found == 0, axis=1)
+    sets, which = np.unique(packed, axis=0, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel(), minlength=len(sets)))
+    for mine in np.split(order, ends[:-1]):
+        on = found[mine[0]] == 0
+        if on.any():
+            Q = row_space(form.N[on], form.tol)
+            for _ in range(2):
+                D[mine] -= (D[mine] @ Q.T) @ Q
+    return D
+
+
+def may_be_critical(form: Canonical, found: Sides) -> Mask:
+    """Patterns whose projected gradient vanishes, or has the signs of the pattern (or opposite)."""
+    D = project_all(form, found)
+    size = np.linalg.norm(D, axis=1)
+    p = (D @ form.N.T) * found
+    p *= np.where(p.sum(axis=1) > 0, 1.0, -1.0)[:, None]
+    slack = 0.5 * form.tol * size  # half of what :func:`verify` asks for: this is another rounding
+    fits = ((p > slack[:, None]) | (found == 0)).all(axis=1)
+    return np.asarray(fits | (size <= 2 * ZERO_TOL * form.scale))
 
 
 def balanced(form: Canonical, v: Sides, D: Array) -> bool:
@@ -125,7 +152,8 @@ def verify(form: Canonical, found: Sides, d: int, inside: Array | None = None) -
     ``inside`` (len(found), r) holds a direction of each face for those with D = 0.
     """
     out: list[Critical] = []
-    for i, v in enumerate(found):
+    for i in np.flatnonzero(may_be_critical(form, found)) if len(found) else ():
+        v = found[i]
         D = project(form, v)
         size = float(np.linalg.norm(D))
         if size <= ZERO_TOL * form.scale:  # the whole face is critical, of value 0
