@@ -36,6 +36,13 @@ def test_a_slow_fall_decides_nothing_where_the_limit_has_a_slow_mode():
     assert tends_to_zero(X, slow, 0.5, "residual").status is Status.FAILS
 
 
+def test_a_fall_that_is_slower_than_expected_decides_nothing():
+    """A run that ends while values still fall cannot refute that they tend to 0."""
+    found = tends_to_zero(X, X**-0.44, 0.5, "x", expected=0.9)
+    assert found.status is Status.UNDECIDED
+    assert found.measured == pytest.approx(0.44)
+
+
 def test_a_rise_fails_also_beside_a_slow_mode():
     assert tends_to_zero(X, X**0.3, 0.5, "x", expected=0.01).status is Status.FAILS
 
@@ -64,6 +71,8 @@ def test_a_sliding_neuron_has_the_best_slope_at_its_kink():
 
 class OneRecord:
     """Evidence of one network."""
+
+    near_kink = 1e-9
 
     def __init__(self, problem, net):
         self.problem, self.net, self._known = problem, net, {}

@@ -129,6 +129,11 @@ class Evidence:
         return max((float(handover["rtol"]) for handover in handovers), default=0.0)
 
     @property
+    def near_kink(self) -> float:
+        """Cosine of w and x below which errors of steps, not the flow, give a neuron its side."""
+        return max(1e-9, 10.0 * self.rtol)
+
+    @property
     def step_errors(self) -> float:
         """What the errors of a flow's steps may add up to, relative to the sizes of neurons.
 

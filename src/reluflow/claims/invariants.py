@@ -148,17 +148,24 @@ def energy(evidence: Evidence) -> list[Comparison]:
     """Consequences of dL/dt = -|velocity|^2 that records can show.
 
     L never rises, and by Cauchy-Schwarz a stretch of the run that moves theta by d in time t
-    lowers L by at least d^2/t.
+    lowers L by at least d^2/t. Where each end of it is known up to e, the fall is known up to
+    2 e d/t, the speed times both errors, and d^2/t up to 2 (2 d e + 2 e^2)/t.
     """
     loss, times = evidence.trajectory().loss, evidence.times
     fallen, elapsed = -np.diff(loss), np.diff(times)
     pairs = zip(evidence.path(), evidence.path()[1:], strict=False)
     distance = np.array([distance_between(before, after) for before, after in pairs])
     later = elapsed > 0
-    short = np.max((distance[later] ** 2 / elapsed[later] - fallen[later]) / loss[:-1][later])
+    fallen, elapsed, distance, before = (v[later] for v in (fallen, elapsed, distance, loss[:-1]))
+    end = DRIFT * evidence.rtol * np.sqrt([net.norm2 for net in evidence.path()[1:]])[later]
+    unknown = (6.0 * distance * end + 4.0 * end**2) / elapsed
     return [
-        kept_by_flow(evidence, np.max(-fallen / loss[:-1]), "relative rise of L"),
-        kept_by_flow(evidence, short, "(|change of theta|^2 / time - fall of L) / L"),
+        kept_by_flow(evidence, np.max((-fallen - unknown) / before), "relative rise of L"),
+        kept_by_flow(
+            evidence,
+            np.max((distance**2 / elapsed - fallen - unknown) / before),
+            "(|change of theta|^2 / time - fall of L) / L, beyond the error of theta",
+        ),
     ]
 
 

@@ -1,9 +1,9 @@
 r"""Limits judged from finite runs: by the power law that several decades show.
 
 A statement that some value tends to 0 says nothing of how far it must have come when a run ends. It
-is compared with the rate that theory gives near the limit; a fall that is slower is held against
-the linearisation at the limit, which says whether so slow a fall is what to expect there. Then the
-run decides nothing: UNDECIDED, with the rate seen.
+is compared with the rate that theory gives near the limit. A fall that is slower decides nothing:
+UNDECIDED, with the rate seen. A value that stands, or rises, over the last decade speaks against
+the limit, unless the linearisation at the limit says that so slow a fall is what to expect there.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def tends_to_zero(
     text = f"{what}: power of the fall over the last {span:.2g} decades, or the last one if less"
     error = 0.0
     bound = rate - SLACK
+    if seen >= SLACK:
+        error = max(bound - seen, 0.0)
     if expected is not None and expected < bound:
         text += f" (the slowest mode at the limit has {max(expected, 0.0):.2g}: it settles slowly)"
         if seen >= expected - SLACK:

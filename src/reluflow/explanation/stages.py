@@ -215,9 +215,11 @@ def check_conditions(
         return None, None  # conditions of the loss alone
     much = "" if run.final.m * problem.n <= KKT_ENTRIES else too_large(problem)
     if problem.loss.margin:
-        from reluflow.optimum.kkt import kkt
+        from reluflow.optimum.kkt import KINK_TOL, kkt
 
-        return None, stages.run("end", lambda: kkt(problem, run.final), much)
+        # within the errors of steps a neuron near a kink is on it
+        near = max(KINK_TOL, 10.0 * float(run.settings.get("rtol", 0.0)))
+        return None, stages.run("end", lambda: kkt(problem, run.final, kink_tol=near), much)
     from reluflow.optimum.stationarity import stationarity
 
     some = problem.X.size in SEARCHED_LESS

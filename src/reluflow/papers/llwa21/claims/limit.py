@@ -18,7 +18,7 @@ from reluflow.gradientflow.flow import flow
 from reluflow.gradientflow.stops import loss_below
 from reluflow.kernels.boxls import box_least_norm
 from reluflow.network import initialize
-from reluflow.optimum.kkt import KINK_TOL, kkt, settling_rate
+from reluflow.optimum.kkt import kkt, settling_rate
 from reluflow.optimum.max_margin import max_margin
 from reluflow.papers.llwa21.claims.assumptions import SETTING
 from reluflow.papers.llwa21.runs import (
@@ -102,7 +102,8 @@ def direction_to_kkt(evidence: Evidence) -> list[Comparison]:
     shown = settling_records(evidence)
     tol = 10 * math.log(p.n) / least_margin(p, evidence.path()[-1])
     sines = [off_radial(evidence, i) for i in shown]
-    residuals = [kkt(p, evidence.path()[i], tol=tol).residual for i in shown]
+    near = evidence.near_kink
+    residuals = [kkt(p, evidence.path()[i], tol=tol, kink_tol=near).residual for i in shown]
     fall = (np.diff(values) / values[-1]).min()
     return [
         at_least(fall, 0.0, error=100 * evidence.rtol, what="rise of the smoothed margin, least"),
@@ -142,7 +143,7 @@ def at_best_slopes(evidence: Evidence, i: int) -> tuple[float, float, float]:
     W, a = net.weights()
     s = p.X @ W.T
     lengths = p.norms[:, None] * np.linalg.norm(W, axis=1)
-    kinked = np.abs(s) <= KINK_TOL * lengths
+    kinked = np.abs(s) <= evidence.near_kink * lengths
     value, along, across = smoothed_margin(p, net)
     if not kinked.any():
         return value, along, across
