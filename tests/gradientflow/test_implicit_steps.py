@@ -246,3 +246,18 @@ def test_two_points_settle_in_few_steps():
     net = rf.initialize(problem, 8, scale=0.1, rng=0)
     run = rf.flow(problem, net, clock="loss", max_steps=500, progress=False)
     assert run.status.code == "settled"
+
+
+def test_square_losses_of_tables_with_columns_of_very_different_size(monkeypatch):
+    """Explicit steps stay as short as the largest column demands; implicit ones need not."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((20, 4)) * np.array([20.0, 2.0, 0.3, 0.05])
+    problem = rf.Problem(X, X @ np.ones(4) + 0.1 * rng.standard_normal(20), bias=1.0)
+    net = rf.initialize(problem, 10, scale=1e-3, rng=0)
+    run = rf.flow(problem, net, t_end=200.0, rtol=1e-8)
+    monkeypatch.setattr(solver.Solver, "_choose_method", lambda self: None)
+    explicit = rf.flow(problem, net, t_end=200.0, rtol=1e-8)
+    assert run.cost["implicit"] > 0
+    assert 4 * run.cost["steps"] < explicit.cost["steps"]
+    f, g = problem.outputs(run.final), problem.outputs(explicit.final)
+    assert np.abs(f - g).max() < 1e-6 * np.abs(g).max()
