@@ -182,7 +182,7 @@ class Solver(Present):
         """Implicit steps where explicit ones are as short as stability demands, while they pay.
 
         An implicit step costs as much as some ten explicit ones; those of this pair are stable up
-        to about 6 / rate. Outputs under a square loss relax to a rest, from which leaps go on.
+        to about 6 / rate.
         """
         s, steps = self.state, self.cost["steps"]
         rate = self.leaper.relaxation(np.ones(s.U.shape[0], dtype=bool), self.stiffness()[1])
