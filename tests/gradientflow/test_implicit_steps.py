@@ -261,3 +261,13 @@ def test_square_losses_of_tables_with_columns_of_very_different_size(monkeypatch
     assert 4 * run.cost["steps"] < explicit.cost["steps"]
     f, g = problem.outputs(run.final), problem.outputs(explicit.final)
     assert np.abs(f - g).max() < 1e-6 * np.abs(g).max()
+
+
+@pytest.mark.parametrize("loss", ["half_square", "logistic"])
+def test_weight_decay_takes_no_implicit_steps(loss):
+    """They leave out that outputs fade within a step: |theta|^2 was off by 2e-4."""
+    problem = separable()
+    problem = rf.Problem(problem.X[:, :-1], problem.y, loss=loss, bias=1.0)
+    net = rf.initialize(problem, 8, scale=0.5, rng=0)
+    run = rf.flow(problem, net, t_end=300.0, weight_decay=1e-3)
+    assert not run.cost.get("implicit")

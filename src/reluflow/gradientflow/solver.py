@@ -182,8 +182,10 @@ class Solver(Present):
         """Implicit steps where explicit ones are as short as stability demands, while they pay.
 
         An implicit step costs as much as some ten explicit ones; those of this pair are stable up
-        to about 6 / rate.
+        to about 6 / rate. With weight decay outputs fade within a step, which only these know.
         """
+        if self.decay:
+            return
         s, steps = self.state, self.cost["steps"]
         rate = self.leaper.relaxation(np.ones(s.U.shape[0], dtype=bool), self.stiffness()[1])
         way, self.passed = self.passed, 0.0
