@@ -34,7 +34,7 @@ from reluflow.kernels.flow_types import Data, Traced
 LONGEST = 4.0  # most e-folds of growth in one step
 LOOKS = 16  # steps between two looks at the method
 STIFF, PAYS = 3.0, 30.0  # step times relaxation rate: explicit no longer, implicit still pays
-LARGEST = 20_000  # numbers in all columns, for implicit steps
+LARGEST, LARGEST_SQUARE = 20_000, 1_000  # numbers in all columns, for implicit steps
 REBASE = 2.0  # a propagator is renewed once it may have grown by this many e-folds
 AT_ONCE = 1e-12  # part of a step within which a kink is met now, not after a step of that length
 NOBODY = np.empty(0, np.int64)
@@ -193,7 +193,11 @@ class Solver(Present):
             if way * rate >= PAYS * LOOKS:
                 return
             self.implicit, self.explicit_until = False, steps + 20 * LOOKS
-        elif self.h * rate < STIFF or steps < self.explicit_until or s.C.size > LARGEST:
+        elif (
+            self.h * rate < STIFF
+            or steps < self.explicit_until
+            or s.C.size > (LARGEST_SQUARE if s.data.kind == SQUARE else LARGEST)
+        ):
             return
         else:
             self.implicit = True
